@@ -4,26 +4,16 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from cotrail.faithfulness import weighing
 from cotrail.faithfulness.rules import inferred, unified
 from cotrail.faithfulness.tasks import ChainRules, Task
-from cotrail.faithfulness.weighing import (
-    Function,
-    Scores,
-    Thresholds,
-    Vote,
-    WeighedChain,
-    WeighedSentence,
-    Weighing,
-    fact_score,
-    faithfulness,
-)
 
 
 class ScoredFact(Struct, frozen=True, kw_only=True):
     """A supporting fact; `evidence` is the digest of the paragraph that it was compared with, if there was one."""
 
     text: str
-    scores: Scores
+    scores: weighing.Scores
     evidence: str | None = None
 
 
@@ -39,37 +29,41 @@ def weigh(
     chains: Sequence[ScoredChain],
     task: Task,
     *,
-    function: Function,
-    thresholds: Thresholds,
+    function: weighing.Function,
+    thresholds: weighing.Thresholds,
     voting: bool,
     rules: ChainRules = "paper",
-) -> Weighing:
+) -> weighing.Weighing:
     """Weigh the chains; the first of the weighed predictions is the final one (see `inferred`).
 
     Predictions that count as one appear in the form of the first chain that states them.
     """
     predictions = unified((chain.prediction for chain in chains), task, rules)
     weighed = tuple(
-        WeighedChain(
+        weighing.WeighedChain(
             number=number,
             text=chain.text,
             prediction=predictions[number],
-            faithfulness=faithfulness((fact.scores for fact in chain.facts), function, thresholds),
+            faithfulness=weighing.faithfulness((fact.scores for fact in chain.facts), function, thresholds),
             sentences=tuple(_weighed(fact, function, thresholds) for fact in chain.facts),
         )
         for number, chain in enumerate(chains)
     )
-    votes = [Vote(chain.prediction, chain.faithfulness) for chain in weighed]
+    votes = [weighing.Vote(chain.prediction, chain.faithfulness) for chain in weighed]
     inference = inferred(votes, task, rules, voting=voting)
-    return Weighing(function=function, chains=weighed, predictions=inference.predictions, chosen=inference.chosen)
+    return weighing.Weighing(
+        function=function, chains=weighed, predictions=inference.predictions, chosen=inference.chosen
+    )
 
 
-def _weighed(fact: ScoredFact, function: Function, thresholds: Thresholds) -> WeighedSentence:
-    return WeighedSentence(
+def _weighed(
+    fact: ScoredFact, function: weighing.Function, thresholds: weighing.Thresholds
+) -> weighing.WeighedSentence:
+    return weighing.WeighedSentence(
         text=fact.text,
         evidence=fact.evidence,
         similarity=fact.scores.similarity,
         entailment=fact.scores.entailment,
         contradiction=fact.scores.contradiction,
-        score=fact_score(fact.scores, function, thresholds),
+        score=weighing.fact_score(fact.scores, function, thresholds),
     )

@@ -17,7 +17,7 @@ from cotrail.systems.parts.answers import behind_answer_is
 from cotrail.systems.parts.prompting import PromptSettings, instructed
 from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.parts.steps import last_text
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 
 class AutoCoTSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,25 +47,16 @@ def auto_cot(question: Question, shots: Shots, settings: AutoCoTSettings) -> Sys
     return Answer(text=behind_answer_is(chain) or "", sentences=sentences(chain))
 
 
-def run_needs(_: AutoCoTSettings) -> Needs:
-    """Demonstrations of chains."""
-    return Needs(forms=frozenset({AnswerForm.COT}))
-
-
 def step_bounds(question: Question, settings: AutoCoTSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     return (StepBound(kind="reason", times=1, output=settings.max_tokens, form=AnswerForm.COT),)
 
 
-SPECS = (
-    SystemSpec(
-        name="auto-cot",
-        version=1,
-        title="Auto-CoT",
-        paper="Zhang et al., 2022, https://arxiv.org/abs/2210.03493",
-        settings=AutoCoTSettings,
-        open=auto_cot,
-        needs=run_needs,
-        step_bounds=step_bounds,
-    ),
+SPEC = SystemSpec(
+    **description("auto-cot"),
+    settings=AutoCoTSettings,
+    open=auto_cot,
+    needs=always(Needs(forms=frozenset({AnswerForm.COT}))),
+    step_bounds=step_bounds,
 )
+SPECS = (SPEC,)

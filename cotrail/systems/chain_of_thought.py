@@ -9,7 +9,7 @@ from cotrail.faithfulness.paper import sentences
 from cotrail.faithfulness.rules import prediction
 from cotrail.systems.parts.rules import StepBound, released_chains
 from cotrail.systems.parts.tasks import BaselineSettings, task_prompt
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 
 def chain_of_thought(question: Question, shots: Shots, settings: BaselineSettings) -> System:
@@ -22,24 +22,16 @@ def chain_of_thought(question: Question, shots: Shots, settings: BaselineSetting
     return Answer(text=text.strip(), sentences=sentences(chain))
 
 
-def run_needs(_: BaselineSettings) -> Needs:
-    """Demonstrations of chains."""
-    return Needs(forms=frozenset({AnswerForm.COT}))
-
-
 def step_bounds(question: Question, settings: BaselineSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     return (StepBound(kind="reason", times=1, output=settings.max_tokens, form=AnswerForm.COT),)
 
 
 SPEC = SystemSpec(
-    name="chain-of-thought",
-    version=1,
-    title="Chain-of-thought prompting",
-    paper="Wei et al., 2022, https://arxiv.org/abs/2201.11903",
+    **description("chain-of-thought"),
     settings=BaselineSettings,
     open=chain_of_thought,
-    needs=run_needs,
+    needs=always(Needs(forms=frozenset({AnswerForm.COT}))),
     released=released_chains,
     step_bounds=step_bounds,
 )

@@ -17,7 +17,7 @@ from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.rules import Limited, StepBound
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.steps import last_text, text_of
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 OWN = own_words("corag")
 
@@ -85,7 +85,8 @@ def corag(question: Question, shots: Shots, settings: CoragSettings) -> System:
         else:
             end.limit = "calls"
     text = yield from final_answer(question, path, documents, shots, settings)
-    return Answer(text=text, sentences=tuple(map(shown_round, path)), paragraphs=paragraphs, limit=end.limit)
+    sentences = tuple(f"{each.query} {each.answer}".strip() for each in path)
+    return Answer(text=text, sentences=sentences, paragraphs=paragraphs, limit=end.limit)
 
 
 def next_query(
@@ -156,16 +157,6 @@ def shown_path(path: tuple[Asking, ...]) -> str:
     return "".join(pairs) or NOTHING_YET
 
 
-def shown_round(asking: Asking) -> str:
-    """A sub-query and its answer as a sentence of the chain."""
-    return f"{asking.query} {asking.answer}".strip()
-
-
-def run_needs(_: CoragSettings) -> Needs:
-    """Conversations and a corpus; a sub-query that was asked before is drawn again."""
-    return Needs(words=OWN, corpus=True, samples=True, capabilities=frozenset({"turns"}))
-
-
 def step_bounds(question: Question, settings: CoragSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: four draws of each sub-query, a search and an answer for it, and the final answer."""
     queries, asked, answered = settings.queries, settings.max_query_tokens, settings.max_intermediate_tokens
@@ -183,15 +174,11 @@ def step_bounds(question: Question, settings: CoragSettings) -> tuple[StepBound,
     )
 
 
-SPECS = (
-    SystemSpec(
-        name="corag",
-        version=1,
-        title="CoRAG",
-        paper="Wang et al., 2025, https://arxiv.org/abs/2501.14342",
-        settings=CoragSettings,
-        open=corag,
-        needs=run_needs,
-        step_bounds=step_bounds,
-    ),
+SPEC = SystemSpec(
+    **description("corag"),
+    settings=CoragSettings,
+    open=corag,
+    needs=always(Needs(words=OWN, corpus=True, samples=True, capabilities=frozenset({"turns"}))),
+    step_bounds=step_bounds,
 )
+SPECS = (SPEC,)

@@ -12,7 +12,7 @@ from cotrail.systems.parts.answers import stated_or_all
 from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.rules import StepBound, words_in
 from cotrail.systems.parts.steps import last_text
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 OWN = own_words("direct")
 
@@ -35,25 +35,16 @@ def direct(question: Question, shots: Shots, settings: DirectSettings) -> System
     return Answer(text=stated_or_all(said))
 
 
-def run_needs(_: DirectSettings) -> Needs:
-    """A model that takes conversations."""
-    return Needs(words=OWN, capabilities=frozenset({"turns"}))
-
-
 def step_bounds(question: Question, settings: DirectSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     return (StepBound(kind="read", times=1, output=settings.max_tokens, words=words_in(OWN), form=AnswerForm.PROMPT),)
 
 
-SPECS = (
-    SystemSpec(
-        name="direct",
-        version=1,
-        title="Direct Prompting",
-        paper="Xu et al., 2023, https://arxiv.org/abs/2304.14732",
-        settings=DirectSettings,
-        open=direct,
-        needs=run_needs,
-        step_bounds=step_bounds,
-    ),
+SPEC = SystemSpec(
+    **description("direct"),
+    settings=DirectSettings,
+    open=direct,
+    needs=always(Needs(words=OWN, capabilities=frozenset({"turns"}))),
+    step_bounds=step_bounds,
 )
+SPECS = (SPEC,)

@@ -14,7 +14,7 @@ from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.steps import last_text
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 OWN = own_words("direct_retrieval")
 
@@ -46,11 +46,6 @@ def direct_retrieval(question: Question, shots: Shots, settings: DirectRetrieval
     return Answer(text=stated_or_all(said), paragraphs=paragraphs, limit=end.limit)
 
 
-def run_needs(_: DirectRetrievalSettings) -> Needs:
-    """A corpus, and a model that takes conversations."""
-    return Needs(words=OWN, corpus=True, capabilities=frozenset({"turns"}))
-
-
 def step_bounds(question: Question, settings: DirectRetrievalSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     words = settings.search.most_words + words_in(OWN)
@@ -58,15 +53,11 @@ def step_bounds(question: Question, settings: DirectRetrievalSettings) -> tuple[
     return (StepBound(kind="retrieve", times=1), reading)
 
 
-SPECS = (
-    SystemSpec(
-        name="direct-retrieval",
-        version=1,
-        title="Direct Retrieval",
-        paper="Xu et al., 2023, https://arxiv.org/abs/2304.14732",
-        settings=DirectRetrievalSettings,
-        open=direct_retrieval,
-        needs=run_needs,
-        step_bounds=step_bounds,
-    ),
+SPEC = SystemSpec(
+    **description("direct-retrieval"),
+    settings=DirectRetrievalSettings,
+    open=direct_retrieval,
+    needs=always(Needs(words=OWN, corpus=True, capabilities=frozenset({"turns"}))),
+    step_bounds=step_bounds,
 )
+SPECS = (SPEC,)

@@ -21,7 +21,7 @@ from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.searching import SearchSettings, query_words, search, shown
 from cotrail.systems.parts.steps import all_of, last_text, until_stop
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 OWN = own_words("dsp")
 
@@ -140,11 +140,6 @@ def probabilities(hits: Sequence[Hit]) -> tuple[float, ...]:
     return tuple(each / math.fsum(weights) for each in weights)
 
 
-def run_needs(_: DSPSettings) -> Needs:
-    """A corpus, and several samples."""
-    return Needs(words=OWN, corpus=True, samples=True)
-
-
 def step_bounds(question: Question, settings: DSPSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: the samples of a hop are written side by side, as are its searches."""
     hops, queries = settings.hops, settings.queries
@@ -157,16 +152,12 @@ def step_bounds(question: Question, settings: DSPSettings) -> tuple[StepBound, .
     )
 
 
-SPECS = (
-    SystemSpec(
-        name="dsp",
-        version=1,
-        title="DSP",
-        paper="Khattab et al., 2022, https://arxiv.org/abs/2212.14024",
-        settings=DSPSettings,
-        open=dsp,
-        needs=run_needs,
-        step_bounds=step_bounds,
-        details=Votes,
-    ),
+SPEC = SystemSpec(
+    **description("dsp"),
+    settings=DSPSettings,
+    open=dsp,
+    needs=always(Needs(words=OWN, corpus=True, samples=True)),
+    step_bounds=step_bounds,
+    details=Votes,
 )
+SPECS = (SPEC,)

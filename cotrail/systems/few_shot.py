@@ -7,7 +7,7 @@ from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
 from cotrail.systems.parts.rules import StepBound, released_chains
 from cotrail.systems.parts.tasks import BaselineSettings, task_answer, task_prompt
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 
 def few_shot(question: Question, shots: Shots, settings: BaselineSettings) -> System:
@@ -18,24 +18,16 @@ def few_shot(question: Question, shots: Shots, settings: BaselineSettings) -> Sy
     return Answer(text=task_answer(expect(reply, Generated).text, settings))
 
 
-def run_needs(_: BaselineSettings) -> Needs:
-    """Demonstrations of answers."""
-    return Needs(forms=frozenset({AnswerForm.DIRECT}))
-
-
 def step_bounds(question: Question, settings: BaselineSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     return (StepBound(kind="read", times=1, output=settings.max_tokens, form=AnswerForm.DIRECT),)
 
 
 SPEC = SystemSpec(
-    name="few-shot",
-    version=1,
-    title="Few-shot prompting",
-    paper="Brown et al., 2020, https://arxiv.org/abs/2005.14165",
+    **description("few-shot"),
     settings=BaselineSettings,
     open=few_shot,
-    needs=run_needs,
+    needs=always(Needs(forms=frozenset({AnswerForm.DIRECT}))),
     released=released_chains,
     step_bounds=step_bounds,
 )

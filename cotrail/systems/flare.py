@@ -17,7 +17,7 @@ from cotrail.systems.parts import prompting
 from cotrail.systems.parts.prompting import chosen_words, own_words, worded
 from cotrail.systems.parts.rules import Limited, StepBound
 from cotrail.systems.parts.searching import SearchSettings, found, shown
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 OWN = own_words("flare")
 
@@ -129,11 +129,6 @@ def answer_of(sentences: tuple[str, ...], settings: FlareSettings) -> str:
     return (stated_answer(sentences[-1]) or "") if sentences else ""
 
 
-def run_needs(_: FlareSettings) -> Needs:
-    """A corpus, and the probabilities of what the model writes."""
-    return Needs(words=OWN, corpus=True, capabilities=frozenset({"scores"}))
-
-
 def step_bounds(question: Question, settings: FlareSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: a sentence has a token at least, and is searched for and written twice at most."""
     sentences = settings.max_tokens
@@ -151,20 +146,12 @@ def released(*, instructed: bool) -> dict[str, Any]:  # noqa: ARG001 - see `Rele
     return {"rewrite": True}
 
 
-SPECS = (
-    SystemSpec(
-        name="flare",
-        version=1,
-        title="FLARE-direct",
-        paper="Jiang et al., 2023, https://arxiv.org/abs/2305.06983",
-        ablations={
-            "a search for every sentence (theta = 1)": {"theta": 1.0},
-            "queries without masking (beta = 0)": {"beta": 0.0},
-        },
-        settings=FlareSettings,
-        open=flare,
-        needs=run_needs,
-        released=released,
-        step_bounds=step_bounds,
-    ),
+SPEC = SystemSpec(
+    **description("flare"),
+    settings=FlareSettings,
+    open=flare,
+    needs=always(Needs(words=OWN, corpus=True, capabilities=frozenset({"scores"}))),
+    released=released,
+    step_bounds=step_bounds,
 )
+SPECS = (SPEC,)

@@ -27,7 +27,7 @@ from cotrail.systems.parts.retrieval import (
 )
 from cotrail.systems.parts.rules import Limited, StepBound, released_reading, released_retrieval, released_tokens
 from cotrail.systems.parts.steps import text_of
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, description
 
 Splitter = Annotated[
     str,
@@ -175,11 +175,7 @@ def released(*, instructed: bool) -> dict[str, Any]:
 
 
 SPEC = SystemSpec(
-    name="ircot",
-    version=1,
-    title="IRCoT",
-    paper="Trivedi et al., 2023, https://aclanthology.org/2023.acl-long.557",
-    ablations={"without reader (appendix F)": {"reading.reader": "none"}},
+    **description("ircot"),
     settings=IRCoTSettings,
     open=ircot,
     needs=run_needs,

@@ -15,7 +15,7 @@ from cotrail.systems.parts.prompting import chosen_words, own_words, worded
 from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.steps import text_of, until_stop
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 OWN = own_words("iter_retgen")
 
@@ -66,11 +66,6 @@ def answering(question: Question, known: tuple[Paragraph, ...], shots: Shots, se
     return until_stop(Prompt(turns=(plain(*words),)), (FURTHER_EXAMPLE,), settings)
 
 
-def run_needs(_: IterRetGenSettings) -> Needs:
-    """A corpus; prompts are plain text."""
-    return Needs(words=OWN, corpus=True)
-
-
 def step_bounds(question: Question, settings: IterRetGenSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: every round has a search and a chain."""
     rounds = settings.rounds
@@ -79,16 +74,11 @@ def step_bounds(question: Question, settings: IterRetGenSettings) -> tuple[StepB
     return (StepBound(kind="retrieve", times=rounds), chains)
 
 
-SPECS = (
-    SystemSpec(
-        name="iter-retgen",
-        version=1,
-        title="ITER-RETGEN",
-        paper="Shao et al., 2023, https://arxiv.org/abs/2305.15294",
-        ablations={"one round, which is retrieval by the question (T = 1)": {"rounds": 1}},
-        settings=IterRetGenSettings,
-        open=iter_retgen,
-        needs=run_needs,
-        step_bounds=step_bounds,
-    ),
+SPEC = SystemSpec(
+    **description("iter-retgen"),
+    settings=IterRetGenSettings,
+    open=iter_retgen,
+    needs=always(Needs(words=OWN, corpus=True)),
+    step_bounds=step_bounds,
 )
+SPECS = (SPEC,)

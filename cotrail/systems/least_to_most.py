@@ -14,7 +14,7 @@ from cotrail.systems.parts.prompting import own_words, pinned_paragraph, worded
 from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.steps import last_text, text_of
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, description
 
 OWN = own_words("least_to_most")
 
@@ -109,15 +109,11 @@ def step_bounds(question: Question, settings: LeastToMostSettings) -> tuple[Step
     )
 
 
-SPECS = (
-    SystemSpec(
-        name="least-to-most",
-        version=1,
-        title="Least-to-Most",
-        paper="Zhou et al., 2022, https://arxiv.org/abs/2205.10625",
-        settings=LeastToMostSettings,
-        open=least_to_most,
-        needs=run_needs,
-        step_bounds=step_bounds,
-    ),
+SPEC = SystemSpec(
+    **description("least-to-most"),
+    settings=LeastToMostSettings,
+    open=least_to_most,
+    needs=run_needs,
+    step_bounds=step_bounds,
 )
+SPECS = (SPEC,)

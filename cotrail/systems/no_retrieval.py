@@ -8,7 +8,7 @@ from cotrail.core.system import Answer, System
 from cotrail.systems.parts.prompting import PromptSettings, shown
 from cotrail.systems.parts.reading import ReaderSettings, read_answer
 from cotrail.systems.parts.rules import StepBound, released_reading
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, description
 
 
 class NoRetrievalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,16 +34,12 @@ def step_bounds(question: Question, settings: NoRetrievalSettings) -> tuple[Step
     return settings.reading.step_bounds()
 
 
-SPECS = (
-    SystemSpec(
-        name="no-retrieval",
-        version=1,
-        title="NoR",
-        paper="Trivedi et al., 2023, https://aclanthology.org/2023.acl-long.557",
-        settings=NoRetrievalSettings,
-        open=no_retrieval,
-        needs=run_needs,
-        released=released_reading,
-        step_bounds=step_bounds,
-    ),
+SPEC = SystemSpec(
+    **description("no-retrieval"),
+    settings=NoRetrievalSettings,
+    open=no_retrieval,
+    needs=run_needs,
+    released=released_reading,
+    step_bounds=step_bounds,
 )
+SPECS = (SPEC,)

@@ -20,7 +20,7 @@ from cotrail.systems.parts.retrieval import (
     shown_to_reader,
 )
 from cotrail.systems.parts.rules import Limited, StepBound, released_reading, released_retrieval
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, description
 
 
 class OneStepSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,10 +72,7 @@ def released(*, instructed: bool) -> dict[str, Any]:
 
 
 SPEC = SystemSpec(
-    name="one-step",
-    version=1,
-    title="OneR",
-    paper="Trivedi et al., 2023, https://aclanthology.org/2023.acl-long.557",
+    **description("one-step"),
     settings=OneStepSettings,
     open=one_step,
     needs=run_needs,

@@ -20,7 +20,7 @@ from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.searching import SearchSettings, each_found, shown
 from cotrail.systems.parts.steps import asked_on, last_text, text_of
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, description
 
 OWN = own_words("plan_and_solve")
 
@@ -115,16 +115,11 @@ def step_bounds(question: Question, settings: PlanAndSolveSettings) -> tuple[Ste
     )
 
 
-SPECS = (
-    SystemSpec(
-        name="plan-and-solve",
-        version=1,
-        title="Plan-and-Solve",
-        paper="Wang et al., 2023, https://arxiv.org/abs/2305.04091",
-        ablations={"without retrieval": {"retrieve": False}},
-        settings=PlanAndSolveSettings,
-        open=plan_and_solve,
-        needs=run_needs,
-        step_bounds=step_bounds,
-    ),
+SPEC = SystemSpec(
+    **description("plan-and-solve"),
+    settings=PlanAndSolveSettings,
+    open=plan_and_solve,
+    needs=run_needs,
+    step_bounds=step_bounds,
 )
+SPECS = (SPEC,)

@@ -17,7 +17,7 @@ from cotrail.systems.parts.majority import Votes, majority
 from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.steps import all_of, last_text, texts_before
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 OWN = own_words("recite")
 
@@ -90,11 +90,6 @@ def answering(question: Question, passages: tuple[str, ...], shots: Shots, setti
     return Read(prompt=prompt, max_tokens=settings.max_answer_tokens, temperature=0.0)
 
 
-def run_needs(_: ReciteSettings) -> Needs:
-    """Several samples; prompts are plain text."""
-    return Needs(words=OWN, samples=True)
-
-
 def step_bounds(question: Question, settings: ReciteSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: a recitation and an answer each time."""
     samples, passage, answer = settings.samples, settings.max_passage_tokens, settings.max_answer_tokens
@@ -106,13 +101,10 @@ def step_bounds(question: Question, settings: ReciteSettings) -> tuple[StepBound
 
 
 SPEC = SystemSpec(
-    name="recite",
-    version=1,
-    title="Recite-and-answer",
-    paper="Sun et al., 2023, https://arxiv.org/abs/2210.01296",
+    **description("recite"),
     settings=ReciteSettings,
     open=recite,
-    needs=run_needs,
+    needs=always(Needs(words=OWN, samples=True)),
     step_bounds=step_bounds,
     details=Votes,
 )

@@ -20,7 +20,7 @@ from cotrail.systems.parts.reading import ReaderSettings, reader_prompt
 from cotrail.systems.parts.rules import Limited, StepBound
 from cotrail.systems.parts.searching import SearchSettings, found
 from cotrail.systems.parts.steps import last_text
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 
 class SelectedChainSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -140,11 +140,6 @@ _NAMELY = re.compile(
 """The beginning of a question that no number answers."""
 
 
-def run_needs(_: SelectedChainSettings) -> Needs:
-    """Short demonstrations, a corpus, and a model that can be held to words."""
-    return Needs(forms=frozenset({AnswerForm.DIRECT}), corpus=True, capabilities=frozenset({"structure"}))
-
-
 def step_bounds(question: Question, settings: SelectedChainSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     words = (settings.hops + 1) * settings.search.paragraph_words
@@ -155,15 +150,12 @@ def step_bounds(question: Question, settings: SelectedChainSettings) -> tuple[St
     )
 
 
-SPECS = (
-    SystemSpec(
-        name="selected-chain",
-        version=1,
-        title="Selected chain",
-        paper="cotrail's own, after Khattab et al., 2021, https://arxiv.org/abs/2101.00436",
-        settings=SelectedChainSettings,
-        open=selected_chain,
-        needs=run_needs,
-        step_bounds=step_bounds,
-    ),
+SPEC = SystemSpec(
+    **description("selected-chain"),
+    settings=SelectedChainSettings,
+    open=selected_chain,
+    # The model is held to the words of what was found.
+    needs=always(Needs(forms=frozenset({AnswerForm.DIRECT}), corpus=True, capabilities=frozenset({"structure"}))),
+    step_bounds=step_bounds,
 )
+SPECS = (SPEC,)

@@ -16,7 +16,7 @@ from cotrail.systems.parts.prompting import chosen_words, own_words, worded
 from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.steps import last_text, text_of, until_stop
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, description
 
 OWN = own_words("self_ask")
 
@@ -139,16 +139,7 @@ def step_bounds(question: Question, settings: SelfAskSettings) -> tuple[StepBoun
     return steps
 
 
-SPECS = (
-    SystemSpec(
-        name="self-ask",
-        version=1,
-        title="Self-Ask",
-        paper="Press et al., 2022, https://arxiv.org/abs/2210.03350",
-        ablations={"without retrieval": {"retrieve": False}},
-        settings=SelfAskSettings,
-        open=self_ask,
-        needs=run_needs,
-        step_bounds=step_bounds,
-    ),
+SPEC = SystemSpec(
+    **description("self-ask"), settings=SelfAskSettings, open=self_ask, needs=run_needs, step_bounds=step_bounds
 )
+SPECS = (SPEC,)

@@ -8,7 +8,7 @@ from cotrail.systems.parts.majority import most_chains, sample_chains, voted
 from cotrail.systems.parts.rules import Limited, StepBound, released_chains
 from cotrail.systems.parts.steps import texts_before
 from cotrail.systems.parts.tasks import SampledSettings
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 
 def self_consistency(question: Question, shots: Shots, settings: SampledSettings) -> System:
@@ -19,24 +19,16 @@ def self_consistency(question: Question, shots: Shots, settings: SampledSettings
     return voted(texts_before(end), settings)
 
 
-def run_needs(_: SampledSettings) -> Needs:
-    """Demonstrations of chains, of which it samples several."""
-    return Needs(forms=frozenset({AnswerForm.COT}), samples=True)
-
-
 def step_bounds(question: Question, settings: SampledSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     return most_chains(settings)
 
 
 SPEC = SystemSpec(
-    name="self-consistency",
-    version=1,
-    title="Self-consistency",
-    paper="Wang et al., 2022, https://arxiv.org/abs/2203.11171",
+    **description("self-consistency"),
     settings=SampledSettings,
     open=self_consistency,
-    needs=run_needs,
+    needs=always(Needs(forms=frozenset({AnswerForm.COT}), samples=True)),
     released=released_chains,
     step_bounds=step_bounds,
     details=Weighing,

@@ -1,12 +1,15 @@
 """The record by which a run, its workers and the experiment tables know a system."""
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from cotrail.common.nearest import unknown
+from cotrail.common.toml_files import read_toml
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.generation import Capability
 from cotrail.core.ports.retriever import Source
@@ -41,6 +44,11 @@ class Needs(Struct, frozen=True, kw_only=True):
     capabilities: frozenset[Capability] = frozenset()
 
 
+def always(needs: Needs) -> Callable[[Any], Needs]:
+    """The same requirements with any settings."""
+    return lambda _: needs
+
+
 def unbounded(question: Question, settings: Any) -> None:
     """No bound: the settings don't say how many steps a question has at most."""
 
@@ -50,13 +58,28 @@ def as_given(settings: Any) -> Any:
     return settings
 
 
-class SystemSpec(Struct, frozen=True, kw_only=True):
-    """A system: its algorithm, its settings, and what the code around it asks of it.
+class SystemDescription(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is said of a system; cotrail's own are described in `systems.toml`.
 
     version: counts up whenever the same record would lead to other actions; a run pins it.
     title: the name in the tables of the paper that compares it. meaning: what it does, in a sentence; the first one of
         its algorithm's docstring unless given.
     paper: where it is described.
+    ablations: the settings of each of its ablations, by dotted path, by what the paper calls it.
+    authors_words: the names of the system's prompts by their keys in the JSON file that its authors published.
+    """
+
+    version: int
+    title: str
+    paper: str = ""
+    meaning: str = ""
+    ablations: Mapping[str, Mapping[str, Any]] = {}
+    authors_words: Mapping[str, str] = {}
+
+
+class SystemSpec(SystemDescription, frozen=True, kw_only=True):
+    """A system: its algorithm, its settings, and what the code around it asks of it.
+
     settings: the type that a run's settings are read into; all of its fields have defaults.
     open: begins the algorithm on a question; needs: the requirements of a run with these settings.
     released: the settings of the authors' released code, where it departs from the paper.
@@ -65,18 +88,14 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
         chosen. `one-step` is for all paragraphs at once, `interleaved` for those of each step.
     readerless: whether it can end without a reader, by its paragraphs or by what its chains state; a run of any other
         system with the reader `none` is refused.
-    ablations: the settings of each of its ablations, by dotted path, by what the paper calls it.
     states_answer: whether its chains state an answer, so that it does without a reader (IRCoT, appendix F).
     judges: whether it grades the answers of other runs, whose questions then have them (`Question.judged`); only
         `cotrail judge` submits its runs, and metrics of answers don't score them.
     step_bounds: the steps that a question has at most with these settings; None where they set no bound.
-    authors_words: the names of the system's prompts by their keys in the JSON file that its authors published.
     spelled_out: settings with everything in them that a run pins; InputError where they can't be followed.
     """
 
     name: str
-    version: int
-    title: str
     settings: type[Struct]
     open: Callable[[Question, Shots, Any], System]
     needs: Callable[[Any], Needs]
@@ -86,10 +105,6 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
     readerless: bool = False
     states_answer: bool = False
     judges: bool = False
-    paper: str = ""
-    meaning: str = ""
-    ablations: Mapping[str, Mapping[str, Any]] = {}
-    authors_words: Mapping[str, str] = {}
     step_bounds: Callable[[Question, Any], tuple[StepBound, ...] | None] = unbounded
     spelled_out: Callable[[Any], Any] = as_given
 
@@ -110,6 +125,14 @@ class SystemSpec(Struct, frozen=True, kw_only=True):
             return None if self.details is None else msgspec.convert(recorded, self.details | None)
         except msgspec.ValidationError:
             return None
+
+
+_DESCRIBED = msgspec.convert(read_toml(Path(__file__).with_name("systems.toml")), dict[str, SystemDescription])
+
+
+def description(name: str) -> dict[str, Any]:
+    """What `systems.toml` says of the system of that name, and the name; KeyError where it says nothing."""
+    return {"name": name, **asdict(_DESCRIBED[name])}
 
 
 def find_spec(systems: Iterable[SystemSpec], name: str, version: int | None = None) -> SystemSpec:

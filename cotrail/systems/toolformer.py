@@ -18,7 +18,7 @@ from cotrail.systems.parts.prompting import chosen_words, own_words, worded
 from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.searching import SearchSettings, found, shown
 from cotrail.systems.parts.steps import until_stop
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 OWN = own_words("toolformer")
 
@@ -95,11 +95,6 @@ def answer_of(texts: tuple[str, ...], limit: str) -> str:
     return answer
 
 
-def run_needs(_: ToolformerSettings) -> Needs:
-    """A corpus."""
-    return Needs(words=OWN, corpus=True)
-
-
 def step_bounds(question: Question, settings: ToolformerSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: a text before each search, and one behind the last."""
     texts, found_words = settings.searches + 1, settings.search.most_words
@@ -111,13 +106,10 @@ def step_bounds(question: Question, settings: ToolformerSettings) -> tuple[StepB
 
 
 SPEC = SystemSpec(
-    name="toolformer",
-    version=1,
-    title="Toolformer",
-    paper="Schick et al., 2023, https://arxiv.org/abs/2302.04761; four examples, after Xu et al., 2023",
+    **description("toolformer"),
     settings=ToolformerSettings,
     open=toolformer,
-    needs=run_needs,
+    needs=always(Needs(words=OWN, corpus=True)),
     step_bounds=step_bounds,
 )
 SPECS = (SPEC,)

@@ -21,7 +21,7 @@ from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.searching import SearchSettings, found
 from cotrail.systems.parts.steps import all_of, in_parallel, text_of, texts_before
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 OWN = own_words("verify_and_edit")
 
@@ -168,11 +168,6 @@ def written(prompt: Prompt, settings: VerifyAndEditSettings) -> Part[str]:
     return (yield from text_of(reason)).strip()
 
 
-def run_needs(_: VerifyAndEditSettings) -> Needs:
-    """A corpus, an embedder, and several chains with the probabilities of their tokens."""
-    return Needs(words=OWN, corpus=True, engines=(EMBEDDER,), samples=True, capabilities=frozenset({"scores"}))
-
-
 def step_bounds(question: Question, settings: VerifyAndEditSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: a sentence has a token at least, and all are edited side by side."""
     edits, output, form = settings.max_chain_tokens, settings.max_tokens, AnswerForm.PROMPT
@@ -193,17 +188,13 @@ def released(*, instructed: bool) -> dict[str, Any]:  # noqa: ARG001 - see `Rele
     return {"temperature": 0.0, "edits": "always"}
 
 
-SPECS = (
-    SystemSpec(
-        name="verify-and-edit",
-        version=1,
-        title="Verify-and-Edit",
-        paper="Zhao et al., 2023, https://arxiv.org/abs/2305.03268",
-        settings=VerifyAndEditSettings,
-        open=verify_and_edit,
-        needs=run_needs,
-        released=released,
-        step_bounds=step_bounds,
-        details=Votes,
-    ),
+SPEC = SystemSpec(
+    **description("verify-and-edit"),
+    settings=VerifyAndEditSettings,
+    open=verify_and_edit,
+    needs=always(Needs(words=OWN, corpus=True, engines=(EMBEDDER,), samples=True, capabilities=frozenset({"scores"}))),
+    released=released,
+    step_bounds=step_bounds,
+    details=Votes,
 )
+SPECS = (SPEC,)

@@ -18,7 +18,7 @@ from cotrail.errors import InputError
 from cotrail.systems.parts.majority import Votes, majority, sampled
 from cotrail.systems.parts.rules import Limited, StepBound
 from cotrail.systems.parts.steps import in_parallel
-from cotrail.systems.spec import Needs, SystemSpec, find_spec
+from cotrail.systems.spec import Needs, SystemSpec, description, find_spec
 
 NAME = "vote"
 
@@ -119,10 +119,7 @@ def step_bounds(
 def over(systems: Sequence[SystemSpec]) -> SystemSpec:
     """The specification of votes of any of these systems."""
     return SystemSpec(
-        name=NAME,
-        version=1,
-        title="Self-consistency of a system",
-        paper="Wang et al., 2022, https://arxiv.org/abs/2203.11171",
+        **description(NAME),
         settings=VoteSettings,
         open=update_wrapper(partial(vote, systems), vote),
         needs=partial(run_needs, systems),

@@ -7,7 +7,7 @@ from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
 from cotrail.systems.parts.rules import StepBound, released_chains
 from cotrail.systems.parts.tasks import OPENINGS, BaselineSettings, task_answer, task_prompt
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 
 class ZeroShotSettings(BaselineSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,24 +32,17 @@ def zero_shot(question: Question, shots: Shots, settings: ZeroShotSettings) -> S
     return Answer(text=task_answer(expect(reply, Generated).text, settings))
 
 
-def run_needs(_: ZeroShotSettings) -> Needs:
-    """No demonstrations; that there are none is stored like any others."""
-    return Needs(brought={AnswerForm.DIRECT: Demonstrations()})
-
-
 def step_bounds(question: Question, settings: ZeroShotSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     return (StepBound(kind="read", times=1, output=settings.max_tokens, form=AnswerForm.DIRECT),)
 
 
 SPEC = SystemSpec(
-    name="zero-shot",
-    version=1,
-    title="Zero-shot prompting",
-    paper="He et al., 2022, https://arxiv.org/abs/2301.00303",
+    **description("zero-shot"),
     settings=ZeroShotSettings,
     open=zero_shot,
-    needs=run_needs,
+    # That there are no demonstrations is stored like any others.
+    needs=always(Needs(brought={AnswerForm.DIRECT: Demonstrations()})),
     released=released_chains,
     step_bounds=step_bounds,
 )

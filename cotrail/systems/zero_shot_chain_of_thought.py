@@ -12,7 +12,7 @@ from cotrail.systems.parts.answers import lines, stated_or_all
 from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.steps import asked_on, last_text, text_of
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 OWN = own_words("zero_shot_chain_of_thought")
 
@@ -48,11 +48,6 @@ def zero_shot_chain_of_thought(question: Question, shots: Shots, settings: ZeroS
     return Answer(text=stated_or_all(said), sentences=lines(chain), limit=end.limit)
 
 
-def run_needs(_: ZeroShotChainSettings) -> Needs:
-    """A model that takes conversations."""
-    return Needs(words=OWN, capabilities=frozenset({"turns"}))
-
-
 def step_bounds(question: Question, settings: ZeroShotChainSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     chain, answer, words = settings.max_chain_tokens, settings.max_answer_tokens, words_in(OWN)
@@ -62,15 +57,11 @@ def step_bounds(question: Question, settings: ZeroShotChainSettings) -> tuple[St
     )
 
 
-SPECS = (
-    SystemSpec(
-        name="zero-shot-chain-of-thought",
-        version=1,
-        title="Zero-shot-CoT",
-        paper="Kojima et al., 2022, https://arxiv.org/abs/2205.11916",
-        settings=ZeroShotChainSettings,
-        open=zero_shot_chain_of_thought,
-        needs=run_needs,
-        step_bounds=step_bounds,
-    ),
+SPEC = SystemSpec(
+    **description("zero-shot-chain-of-thought"),
+    settings=ZeroShotChainSettings,
+    open=zero_shot_chain_of_thought,
+    needs=always(Needs(words=OWN, capabilities=frozenset({"turns"}))),
+    step_bounds=step_bounds,
 )
+SPECS = (SPEC,)

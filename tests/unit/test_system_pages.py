@@ -14,7 +14,7 @@ NAMES = [each.name for each in list_systems()]
 ROW = re.compile(r"^\| ([^|]+) \|", re.MULTILINE)
 WORD = re.compile(r"[a-z0-9_.]*[a-z0-9_]")
 NAMED = re.compile(r"`([a-z0-9_.]+)`")
-SHOWN = re.compile(r"^```python\n# (cotrail/\S+\.py)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SHOWN = re.compile(r"^```(?:python|toml)\n# (cotrail/\S+\.(?:py|toml))\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((\.\./[a-z]+\.md)")
 
 

@@ -24,7 +24,7 @@ QUESTION = Question(id="q", text="On which sea does Brenn's river end?")
 BRENN = Paragraph(id="1", title="Brenn", text="Brenn lies on the Vell.")
 VELL = Paragraph(id="2", title="Vell", text="It ends in the Amber Sea.")
 FOUND = {"river of Brenn": (BRENN,), "end of the Vell": (VELL, BRENN), "Nowhere": ()}
-NAMES = tuple(dict.fromkeys(agent.name for agent in AGENTS))
+NAMES = tuple(AGENTS)
 
 
 def told(name: str, *lines: str, **settings: Any) -> Ran:
@@ -308,7 +308,7 @@ def test_at_a_budgets_end_what_was_answered_counts(name: str) -> None:
     spec = find_system(name)
     agent = spec.open(QUESTION, {}, spec.settings())
     first = next(agent)
-    opened, closed = next(each for each in AGENTS if each.name == name).query
+    opened, closed = AGENTS[name].query
     agent.send(MadeUp(ToldModel([f"{opened}river of Brenn{closed}"]))(first))  # type: ignore[arg-type]
     agent.send(found_paragraphs(BRENN))
     with pytest.raises(StopIteration) as ended:

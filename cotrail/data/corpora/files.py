@@ -16,14 +16,7 @@ from cotrail.common.text_files import opened
 from cotrail.core.questions import Paragraph
 from cotrail.data.corpora import document_names, documents, hotpotqa_abstracts
 from cotrail.data.corpora.paragraph_ids import DIGEST_BYTES, DigestSet, content, identified
-from cotrail.data.datasets import multihop_rag, strategyqa
-from cotrail.data.datasets.format_detection import (
-    ARTICLES,
-    MULTIHOP_RAG_ARTICLES,
-    STRATEGYQA_PARAGRAPHS,
-    apparent_content,
-    detect_format,
-)
+from cotrail.data.datasets import format_detection, multihop_rag, strategyqa
 from cotrail.data.datasets.jsonl import listed, misspelt
 from cotrail.data.datasets.registry import question_formats, question_forms
 from cotrail.data.datasets.spec import QuestionForm, check_id, check_length, check_text
@@ -184,19 +177,19 @@ def _read(path: Path, paths: Sequence[Path]) -> Iterator[tuple[str, Paragraph]]:
         )
     if not path.is_dir() and _is_document(path):
         return documents.read_document(path, documents.root_of(paths))
-    format_ = detect_format(path, question_formats(), CorpusError)
+    format_ = format_detection.detect_format(path, question_formats(), CorpusError)
     form = next((form for form in question_forms() if form.format == format_), None)
     is_document = form is not None and form.format.one_of and {*TEXTS, *BODIES} & set(columns(path, CorpusError))
-    if format_ and (format_ == ARTICLES or (form and not form.paragraphs and not is_document)):
+    if format_ and (format_ == format_detection.ARTICLES or (form and not form.paragraphs and not is_document)):
         raise CorpusError(
             f"{path} seems to hold {format_.holds}, which are no paragraphs; give a file of "
             "paragraphs, or make a dataset's corpus with `cotrail data build`"
         )
-    if format_ is None and (what := apparent_content(path, question_formats(), CorpusError)):
+    if format_ is None and (what := format_detection.apparent_content(path, question_formats(), CorpusError)):
         raise CorpusError(f"{path} seems {what}, going by how it begins; unpack or convert it: {ACCEPTED}")
-    if format_ == STRATEGYQA_PARAGRAPHS:
+    if format_ == format_detection.STRATEGYQA_PARAGRAPHS:
         return _members(path)
-    if format_ == MULTIHOP_RAG_ARTICLES:
+    if format_ == format_detection.MULTIHOP_RAG_ARTICLES:
         return _articles(path)
     kind = tables.form_of(path, CorpusError)
     if kind == "JSON":

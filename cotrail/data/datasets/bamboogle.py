@@ -10,19 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.core.questions import Question
-from cotrail.data.datasets import flashrag
+from cotrail.data.datasets import flashrag, spec
 from cotrail.data.datasets.infotabs import records, written
-from cotrail.data.datasets.spec import (
-    AnnotatedQuestion,
-    DatasetSpec,
-    FileFormat,
-    ParagraphLookup,
-    QuestionForm,
-    QuestionRecord,
-    Scoring,
-    accepted_answers,
-    id_of,
-)
 
 
 class BamboogleQuestion(Struct, frozen=True):
@@ -33,32 +22,26 @@ class BamboogleQuestion(Struct, frozen=True):
     other: str | None = msgspec.field(name="Answer 2", default=None)
 
 
-def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+def read(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
     """Read the questions of a file; an id is the SHA-256 of the question."""
     for place, raw, row in records(path, BamboogleQuestion):
         question = Question(
-            id=id_of(row.question.strip()),
+            id=spec.id_of(row.question.strip()),
             text=row.question.strip(),
-            answers=accepted_answers((row.answer, row.other or "")),
+            answers=spec.accepted_answers((row.answer, row.other or "")),
         )
-        yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))
+        yield spec.QuestionRecord(place=place, raw=raw, annotated=spec.AnnotatedQuestion(question=question))
 
 
 _KEYS = frozenset({"Question", "Answer"})
 _OTHERS = frozenset({"wiki_links"})
 """What FRAMES' records have too."""
 
-SPEC = DatasetSpec(
-    name="bamboogle",
-    title="Bamboogle",
-    files=f"the published spreadsheet as CSV, TSV or JSON, {flashrag.FILES}",
-    source="https://github.com/ofirpress/self-ask",
-    asks="two-step questions that a search engine doesn't answer at once",
-    metric="exact match and F1, as SQuAD's script",
-    forms=(
-        QuestionForm(format=FileFormat("Bamboogle's questions", False, _KEYS, _OTHERS), read=read, written=written),
-        QuestionForm(format=FileFormat("Bamboogle's questions", True, _KEYS, _OTHERS), read=read),
-        flashrag.form(),
+SPEC = spec.dataset(
+    "bamboogle",
+    spec.QuestionForm(
+        format=spec.FileFormat("Bamboogle's questions", False, _KEYS, _OTHERS), read=read, written=written
     ),
-    scoring=Scoring("squad"),
+    spec.QuestionForm(format=spec.FileFormat("Bamboogle's questions", True, _KEYS, _OTHERS), read=read),
+    flashrag.form(),
 )

@@ -14,17 +14,7 @@ from msgspec import Struct
 from cotrail.common.json_files import decode, lines
 from cotrail.common.text_files import rows
 from cotrail.core.questions import Question
-from cotrail.data.datasets import infotabs
-from cotrail.data.datasets.spec import (
-    AnnotatedQuestion,
-    DatasetSpec,
-    FileFormat,
-    ParagraphLookup,
-    QuestionForm,
-    QuestionRecord,
-    Scoring,
-    accepted_answers,
-)
+from cotrail.data.datasets import infotabs, spec
 from cotrail.data.datasets.trec import Judgments, check_judges, gold_of, grouped, judgment
 from cotrail.errors import DatasetError
 
@@ -44,11 +34,11 @@ class _Query(Struct, frozen=True):
         """Those that some sets keep among what else they say of a query."""
         match self.metadata:
             case {"answers": list() as texts}:
-                return accepted_answers(each for each in texts if isinstance(each, str))
+                return spec.accepted_answers(each for each in texts if isinstance(each, str))
         return ()
 
 
-def read(path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+def read(path: Path, lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
     """Read the queries that a file judges, in its order; gold: the documents that are relevant by it."""
     judgments = _judgments(path)
     check_judges(path, judgments, lookup)
@@ -59,7 +49,7 @@ def read(path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]
             raise DatasetError(f"{first.place}: {QUERIES} has no query {id_!r}; get both files from one place")
         question = Question(id=id_, text=queries[id_].text, answers=queries[id_].answers, gold=gold_of(judged, lookup))
         raw = b"\n".join(each.raw.strip() for each in judged)
-        yield QuestionRecord(place=first.place, raw=raw, annotated=AnnotatedQuestion(question=question))
+        yield spec.QuestionRecord(place=first.place, raw=raw, annotated=spec.AnnotatedQuestion(question=question))
 
 
 def _judgments(path: Path) -> Judgments:
@@ -75,20 +65,12 @@ def _queries(path: Path, judged_by: Path) -> dict[str, _Query]:
     return {query.id: query for query in queries}
 
 
-SPEC = DatasetSpec(
-    name="beir",
-    title="a data set in BEIR's form",
-    files=f"qrels/test.tsv or another of its splits, with {QUERIES} in the folder above",
-    source="https://github.com/beir-cellar/beir",
-    asks="whatever it asks; what was found is scored, not an answer",
-    metric="NDCG, recall and MRR, as trec_eval",
-    forms=(
-        QuestionForm(
-            format=FileFormat("BEIR's judgments", False, frozenset(COLUMNS)),
-            read=read,
-            written=infotabs.written,
-            suffix=".tsv",
-        ),
+SPEC = spec.dataset(
+    "beir",
+    spec.QuestionForm(
+        format=spec.FileFormat("BEIR's judgments", False, frozenset(COLUMNS)),
+        read=read,
+        written=infotabs.written,
+        suffix=".tsv",
     ),
-    scoring=Scoring("squad", any_script=True),
 )

@@ -11,8 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, records
-from cotrail.data.datasets import trec
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, ParagraphLookup, QuestionForm, QuestionRecord, Scoring
+from cotrail.data.datasets import spec, trec
 from cotrail.errors import DatasetError
 
 FOLDER = "topics-qrels"
@@ -40,11 +39,11 @@ def question_lines(path: Path) -> Iterator[trec.Topic]:
         yield trec.Topic(place=place, raw=raw, id=str(line.query_id), text=line.query, answers=(line.answer,))
 
 
-def _read(judgments: str, path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+def _read(judgments: str, path: Path, lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
     return trec.read(question_lines, path, _judgments(path, judgments), lookup)
 
 
-def _read_topics(judgments: str, path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+def _read_topics(judgments: str, path: Path, lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
     return trec.read(trec.topic_lines, path, _judgments(path, judgments), lookup)
 
 
@@ -56,39 +55,21 @@ def _judgments(path: Path, name: str) -> Path:
     raise DatasetError(f"{path}: its judgments {name} aren't there; put them next to it, or keep the folder {FOLDER}")
 
 
-def _spec(name: str, title: str, judgments: str, asks: str) -> DatasetSpec:
-    return DatasetSpec(
-        name=name,
-        title=title,
-        files=f"browsecomp_plus_decrypted.jsonl, or queries.tsv, with {judgments} next to it or in {FOLDER}",
-        source="https://github.com/texttron/BrowseComp-Plus",
-        asks=asks,
-        metric="exact match and F1, as SQuAD's script; NDCG and recall, as trec_eval",
-        forms=(
-            QuestionForm(
-                # Without a header: as the first form it is that of files in no known format.
-                format=FileFormat("BrowseComp-Plus' topics", False, frozenset({"qid", "query"})),
-                read=partial(_read_topics, judgments),
-                written=trec.joined,
-            ),
-            QuestionForm(
-                format=FileFormat("BrowseComp-Plus' questions", False, frozenset({"query_id", "query", "answer"})),
-                read=partial(_read, judgments),
-            ),
+def _spec(name: str, judgments: str) -> spec.DatasetSpec:
+    return spec.dataset(
+        name,
+        spec.QuestionForm(
+            # Without a header: as the first form it is that of files in no known format.
+            format=spec.FileFormat("BrowseComp-Plus' topics", False, frozenset({"qid", "query"})),
+            read=partial(_read_topics, judgments),
+            written=trec.joined,
         ),
-        scoring=Scoring("squad", any_script=True),
+        spec.QuestionForm(
+            format=spec.FileFormat("BrowseComp-Plus' questions", False, frozenset({"query_id", "query", "answer"})),
+            read=partial(_read, judgments),
+        ),
     )
 
 
-SPEC = _spec(
-    "browsecomp-plus",
-    "BrowseComp-Plus",
-    EVIDENCE,
-    "short facts that take many searches to find; the documents needed for it are gold",
-)
-ANSWERING = _spec(
-    "browsecomp-plus-gold",
-    "BrowseComp-Plus by the documents that hold the answer",
-    GOLD,
-    "the same; only documents that hold the answer are gold",
-)
+SPEC = _spec("browsecomp-plus", EVIDENCE)
+ANSWERING = _spec("browsecomp-plus-gold", GOLD)

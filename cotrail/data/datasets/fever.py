@@ -8,17 +8,8 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, records
 from cotrail.core.questions import Question, named
-from cotrail.data.datasets import kilt
+from cotrail.data.datasets import kilt, spec
 from cotrail.data.datasets.kilt import LABELS, THREE_LABELS_QUESTION, answer_of, as_question
-from cotrail.data.datasets.spec import (
-    AnnotatedQuestion,
-    DatasetSpec,
-    FileFormat,
-    ParagraphLookup,
-    QuestionForm,
-    QuestionRecord,
-    Scoring,
-)
 from cotrail.errors import DatasetError
 
 AnnotatedSentence = tuple[int | None, int | None, str | None, int | None]
@@ -38,7 +29,7 @@ class FeverClaim(Struct, frozen=True):
     evidence: tuple[tuple[AnnotatedSentence, ...], ...] = ()
 
 
-def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+def read(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
     """Read the claims of a file as questions; evidence: the titles of the pages that annotators named."""
     for place, raw in records(path, DatasetError):
         line = decode(raw, FeverClaim, place, DatasetError)
@@ -50,7 +41,7 @@ def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord
             evidence=tuple(dict.fromkeys(titles)),
             kinds=named(label=line.label or ""),
         )
-        yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))
+        yield spec.QuestionRecord(place=place, raw=raw, annotated=spec.AnnotatedQuestion(question=question))
 
 
 def title_of(escaped: str) -> str:
@@ -58,18 +49,8 @@ def title_of(escaped: str) -> str:
     return _ESCAPED.sub(lambda found: _CHARACTERS[found[1]], escaped).replace("_", " ")
 
 
-SPEC = DatasetSpec(
-    name="fever",
-    title="FEVER",
-    files="fever-*-kilt.jsonl, or FEVER's own train.jsonl, paper_dev.jsonl and so on",
-    source=f"{kilt.SOURCE}, https://fever.ai/dataset/fever.html",
-    asks="whether a claim is true or false; of FEVER's own files also whether that can be decided",
-    metric="accuracy",
-    kinds="label: SUPPORTS, REFUTES, NOT ENOUGH INFO",
-    forms=(
-        QuestionForm(format=FileFormat("FEVER's claims", False, frozenset({"id", "claim"})), read=read),
-        kilt.form("fever", "fact-checking"),
-    ),
-    scoring=Scoring("label"),
-    sort="fact-checking",
+SPEC = spec.dataset(
+    "fever",
+    spec.QuestionForm(format=spec.FileFormat("FEVER's claims", False, frozenset({"id", "claim"})), read=read),
+    kilt.form("fever", "fact-checking"),
 )

@@ -12,21 +12,11 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, records
 from cotrail.core.questions import GoldParagraph, Question, named
-from cotrail.data.datasets.spec import (
-    AnnotatedQuestion,
-    FileFormat,
-    ParagraphLookup,
-    QuestionForm,
-    QuestionRecord,
-    accepted_answers,
-)
+from cotrail.data.datasets import spec
 from cotrail.errors import DatasetError
 
-FORMAT = FileFormat("questions as FlashRAG publishes them", None, frozenset({"id", "question", "golden_answers"}))
+FORMAT = spec.FileFormat("questions as FlashRAG publishes them", None, frozenset({"id", "question", "golden_answers"}))
 """One format for all its datasets; a file doesn't say of which it is."""
-
-FILES = "or FlashRAG's jsonl"
-"""The files, in the list of a dataset's files."""
 
 
 class _SupportingFacts(Struct, frozen=True):
@@ -48,22 +38,22 @@ class FlashragQuestion(Struct, frozen=True):
     metadata: Mapping[str, Any] | None = None
 
 
-def form(**kinds: str) -> QuestionForm:
+def form(**kinds: str) -> spec.QuestionForm:
     """The form for a dataset whose questions are of kinds of these names, each under that key of the metadata."""
 
-    def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+    def read(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
         for place, raw in records(path, DatasetError):
             line = decode(raw, FlashragQuestion, place, DatasetError)
             question = Question(
                 id=str(line.id),
                 text=line.question.strip(),
-                answers=accepted_answers(line.golden_answers),
+                answers=spec.accepted_answers(line.golden_answers),
                 gold=_pages(line),
                 kinds=_kinds(line.metadata or {}, kinds),
             )
-            yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))
+            yield spec.QuestionRecord(place=place, raw=raw, annotated=spec.AnnotatedQuestion(question=question))
 
-    return QuestionForm(format=FORMAT, read=read)
+    return spec.QuestionForm(format=FORMAT, read=read)
 
 
 def _kinds(metadata: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, str]:

@@ -11,18 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.core.questions import GoldParagraph, Question, named
+from cotrail.data.datasets import spec
 from cotrail.data.datasets.infotabs import records, written
-from cotrail.data.datasets.spec import (
-    AnnotatedQuestion,
-    DatasetSpec,
-    FileFormat,
-    ParagraphLookup,
-    QuestionForm,
-    QuestionRecord,
-    Scoring,
-    accepted_answers,
-    id_of,
-)
 from cotrail.errors import DatasetError
 
 _AROUND = "[](){}<>\"',;"
@@ -69,7 +59,7 @@ class FramesQuestion(Struct, frozen=True):
     question: str | None = msgspec.field(name="Question", default=None)
 
 
-def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+def read(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
     """Read the questions of a file; gold: the pages linked, any passage of them. An id is the question's SHA-256."""
     for place, raw, row in records(path, FramesQuestion):
         text = row.prompt if row.prompt is not None else row.question
@@ -77,28 +67,19 @@ def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord
             raise DatasetError(f"{place}: there is no Prompt; add it or take the record out")
         titles = titles_of(row.links if isinstance(row.links, str) else " ".join(row.links))
         question = Question(
-            id=id_of(text.strip()),
+            id=spec.id_of(text.strip()),
             text=text.strip(),
-            answers=accepted_answers((row.answer,)),
+            answers=spec.accepted_answers((row.answer,)),
             gold=tuple(GoldParagraph(title=title, text="", by="title") for title in titles),
             kinds=named(reasoning=row.reasoning.strip(), pages=str(len(titles)) if titles else ""),
         )
-        yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))
+        yield spec.QuestionRecord(place=place, raw=raw, annotated=spec.AnnotatedQuestion(question=question))
 
 
 _KEYS = frozenset({"Answer", "wiki_links", "reasoning_types"})
 
-SPEC = DatasetSpec(
-    name="frames",
-    title="FRAMES",
-    files="test.tsv, or its rows as CSV or JSON",
-    source="https://huggingface.co/datasets/google/frames-benchmark",
-    asks="questions about several pages of Wikipedia",
-    metric="exact match and F1, as SQuAD's script",
-    kinds="reasoning: its types, joined by |; pages: how many are linked",
-    forms=(
-        QuestionForm(format=FileFormat("FRAMES' questions", False, _KEYS), read=read, written=written),
-        QuestionForm(format=FileFormat("FRAMES' questions", True, _KEYS), read=read),
-    ),
-    scoring=Scoring("squad"),
+SPEC = spec.dataset(
+    "frames",
+    spec.QuestionForm(format=spec.FileFormat("FRAMES' questions", False, _KEYS), read=read, written=written),
+    spec.QuestionForm(format=spec.FileFormat("FRAMES' questions", True, _KEYS), read=read),
 )

@@ -18,19 +18,8 @@ from msgspec import Struct
 from cotrail.common.json_files import decode, entries
 from cotrail.core.questions import GoldParagraph, Question, named
 from cotrail.data.corpora import hotpotqa_abstracts
-from cotrail.data.datasets import ircot_processed
+from cotrail.data.datasets import ircot_processed, spec
 from cotrail.data.datasets.sampling import shuffled
-from cotrail.data.datasets.spec import (
-    AnnotatedQuestion,
-    DatasetSpec,
-    FileFormat,
-    ParagraphLookup,
-    QuestionForm,
-    QuestionRecord,
-    Recipe,
-    Scoring,
-    spans_as_answer,
-)
 from cotrail.errors import CorpusError, DatasetError
 
 # IIRC's corpus: the pages of `context_articles.json`, with the paragraphs of each page shuffled.
@@ -112,16 +101,16 @@ class _Passage(Struct, frozen=True):
     questions: tuple[_PassageQuestion, ...]
 
 
-def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+def read(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
     """Read the answerable questions of a file; the raw record of each is its passage with this question alone."""
     for place, raw in entries(path, DatasetError):
         passage = decode(raw, _Passage, place, DatasetError)
         for number, question in enumerate(passage.questions):
             if spans := question.answer.spans():
-                yield QuestionRecord(
+                yield spec.QuestionRecord(
                     place=f"{place}, question {number + 1}",
                     raw=_alone(raw, number),
-                    annotated=AnnotatedQuestion(question=_question(passage, question, spans)),
+                    annotated=spec.AnnotatedQuestion(question=_question(passage, question, spans)),
                 )
 
 
@@ -139,7 +128,7 @@ def _question(passage: _Passage, question: _PassageQuestion, spans: tuple[str, .
     return Question(
         id=_own_id(passage, question) if question.qid is None else question.qid,
         text=question.question,
-        answers=(spans_as_answer(spans),),
+        answers=(spec.spans_as_answer(spans),),
         gold=tuple(dict.fromkeys(gold)),
         pinned=pinned,
         kinds=named(answer_type=question.answer.type),
@@ -152,24 +141,15 @@ def _own_id(passage: _Passage, question: _PassageQuestion) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-SPEC = DatasetSpec(
-    name="iirc",
-    title="IIRC",
-    files=f"train.json, dev.json, {ircot_processed.FILES}",
-    source="https://allenai.org/data/iirc",
-    asks="questions about a passage that lacks a part of the answer",
-    metric="exact match and F1, as DROP's script",
-    kinds="answer_type: span, value, binary",
-    forms=(
-        QuestionForm(
-            format=FileFormat("IIRC's questions", True, frozenset({"questions", "text", "title"})),
-            read=read,
-            snippets=True,
-        ),
-        ircot_processed.form("iirc", pins=True),
+SPEC = spec.dataset(
+    "iirc",
+    spec.QuestionForm(
+        format=spec.FileFormat("IIRC's questions", True, frozenset({"questions", "text", "title"})),
+        read=read,
+        snippets=True,
     ),
-    scoring=Scoring("drop"),
-    recipe=Recipe(
+    ircot_processed.form("iirc", pins=True),
+    recipe=spec.Recipe(
         needs="IIRC's context_articles.json",
         seems="to hold IIRC's articles",
         records=hotpotqa_abstracts.members,

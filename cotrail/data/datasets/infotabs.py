@@ -18,15 +18,7 @@ from cotrail.common.tables import TABLES, form_of
 from cotrail.common.text_files import MAX_RECORD_BYTES, opened, read_whole, rows
 from cotrail.core.questions import GoldParagraph, Question, named
 from cotrail.core.table_sentences import table_sentences
-from cotrail.data.datasets.spec import (
-    AnnotatedQuestion,
-    DatasetSpec,
-    FileFormat,
-    ParagraphLookup,
-    QuestionForm,
-    QuestionRecord,
-    Scoring,
-)
+from cotrail.data.datasets import spec
 from cotrail.errors import DatasetError
 
 # Questions that are published as a table (tab- or comma-separated), and go around as JSON with the same names too.
@@ -74,7 +66,7 @@ _CLOSING = "\"')]\u201d\u2019"
 """Closing quotation marks and brackets that may follow the full stop of a sentence."""
 
 
-def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+def read(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
     """Read the non-neutral hypotheses of a file, equal lines once. Kinds: the label, and the table's category if known.
 
     The folder `tables` is expected next to the file or next to the file's folder. Ids are made from the table's id and
@@ -99,7 +91,7 @@ def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord
             pinned=passages[table_id],
             kinds=named(category=categories.get(table_id, ""), label=label),
         )
-        yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))
+        yield spec.QuestionRecord(place=place, raw=raw, annotated=spec.AnnotatedQuestion(question=question))
 
 
 def as_question(hypothesis: str) -> str:
@@ -140,22 +132,12 @@ def _categories(path: Path) -> dict[str, str]:
     return {cells["table_id"]: cells["category"] for _, _, cells in entries}
 
 
-SPEC = DatasetSpec(
-    name="infotabs",
-    title="INFOTABS",
-    files="infotabs_*.tsv, with the folder tables next to it",
-    source="https://github.com/infotabs/infotabs",
-    asks="true or false, given a table of Wikipedia",
-    metric="accuracy",
-    kinds="category: of the table; label: E, C",
-    forms=(
-        QuestionForm(
-            format=FileFormat("INFOTABS' hypotheses", False, frozenset({"table_id", "hypothesis", "label"})),
-            read=read,
-            written=written,
-            suffix=".tsv",
-        ),
+SPEC = spec.dataset(
+    "infotabs",
+    spec.QuestionForm(
+        format=spec.FileFormat("INFOTABS' hypotheses", False, frozenset({"table_id", "hypothesis", "label"})),
+        read=read,
+        written=written,
+        suffix=".tsv",
     ),
-    scoring=Scoring("label"),
-    task="tabular",
 )

@@ -12,23 +12,11 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, records
 from cotrail.core.questions import Question, named
-from cotrail.data.datasets.spec import (
-    AnnotatedQuestion,
-    ContextParagraph,
-    FileFormat,
-    ParagraphLookup,
-    QuestionForm,
-    QuestionRecord,
-    parted,
-    spans_as_answer,
-)
+from cotrail.data.datasets import spec
 from cotrail.errors import CorpusError, DatasetError
 
-FORMAT = FileFormat("questions that the authors of IRCoT processed", False, frozenset({"question_id", "contexts"}))
+FORMAT = spec.FileFormat("questions that the authors of IRCoT processed", False, frozenset({"question_id", "contexts"}))
 """One format for four datasets; a file doesn't say of which it is."""
-
-FILES = "or those that the authors of IRCoT processed"
-"""The files, in the list of a dataset's files."""
 
 PROCESSED_FORMAT = "ircot"
 """The name of the format where a run doesn't say of which dataset its questions are."""
@@ -50,7 +38,7 @@ class _DropAnswer(Struct, frozen=True):
     def text(self) -> str:
         """The answer as questions hold it; empty if there is none."""
         if self.number or self.spans:
-            return self.number or spans_as_answer(self.spans)
+            return self.number or spec.spans_as_answer(self.spans)
         parts = (self.date.day, self.date.month, self.date.year)
         return "-".join(parts) if any(parts) else ""
 
@@ -69,9 +57,9 @@ class ProcessedQuestion(Struct, frozen=True):
 
     question_id: str
     question_text: str
-    contexts: tuple[ContextParagraph, ...]
+    contexts: tuple[spec.ContextParagraph, ...]
     answers_objects: tuple[_DropAnswer, ...] = ()
-    pinned_contexts: tuple[ContextParagraph, ...] = ()
+    pinned_contexts: tuple[spec.ContextParagraph, ...] = ()
     reasoning_steps: tuple[_Reasoning | str, ...] = ()
     type: str | None = None
     level: str | None = None
@@ -79,17 +67,19 @@ class ProcessedQuestion(Struct, frozen=True):
 
 
 class _Contexts(Struct, frozen=True):
-    contexts: tuple[ContextParagraph, ...]
+    contexts: tuple[spec.ContextParagraph, ...]
 
 
-def form(dataset: str, *, pins: bool = False) -> QuestionForm:
+def form(dataset: str, *, pins: bool = False) -> spec.QuestionForm:
     """The form for that dataset; pins: whether its questions pin a passage."""
-    return QuestionForm(
+    return spec.QuestionForm(
         format=FORMAT, read=partial(_read, dataset, pins=pins), paragraphs=_paragraphs, paragraphs_key="contexts"
     )
 
 
-def _read(dataset: str, path: Path, _lookup: ParagraphLookup | None, *, pins: bool) -> Iterator[QuestionRecord]:
+def _read(
+    dataset: str, path: Path, _lookup: spec.ParagraphLookup | None, *, pins: bool
+) -> Iterator[spec.QuestionRecord]:
     """Read the questions of a file, which must be the dataset's.
 
     2WikiMultihopQA's and MuSiQue's lack some of their answers and their kinds, see `official_answers`.
@@ -97,7 +87,7 @@ def _read(dataset: str, path: Path, _lookup: ParagraphLookup | None, *, pins: bo
     for place, raw in records(path, DatasetError):
         line = decode(raw, ProcessedQuestion, place, DatasetError)
         _check(line, dataset, place, pins=pins)
-        yield QuestionRecord(place=place, raw=raw, annotated=_annotated(line))
+        yield spec.QuestionRecord(place=place, raw=raw, annotated=_annotated(line))
 
 
 def _check(line: ProcessedQuestion, dataset: str, place: str, *, pins: bool) -> None:
@@ -110,9 +100,9 @@ def _check(line: ProcessedQuestion, dataset: str, place: str, *, pins: bool) -> 
         raise DatasetError(f"{place}: this question {fault}, so it isn't of {dataset!r}; name its dataset")
 
 
-def _annotated(line: ProcessedQuestion) -> AnnotatedQuestion:
+def _annotated(line: ProcessedQuestion) -> spec.AnnotatedQuestion:
     pinned = line.pinned_contexts[0].flagged()[0] if line.pinned_contexts else None
-    gold, distractors = parted(
+    gold, distractors = spec.parted(
         paragraph.flagged() for paragraph in line.contexts if pinned is None or paragraph.title != pinned.title
     )
     answers = Counter(text for answer in line.answers_objects if (text := answer.text()))
@@ -125,7 +115,7 @@ def _annotated(line: ProcessedQuestion) -> AnnotatedQuestion:
         kinds=named(type=line.type or "", level=line.level or ""),
     )
     chain = tuple(step.cot_sent for step in line.reasoning_steps if isinstance(step, _Reasoning))
-    return AnnotatedQuestion(question=question, distractors=distractors, chain=chain)
+    return spec.AnnotatedQuestion(question=question, distractors=distractors, chain=chain)
 
 
 def _paragraphs(place: str, raw: bytes) -> Iterator[tuple[str, str]]:

@@ -23,20 +23,8 @@ from cotrail.common.json_files import columns, decode, records
 from cotrail.common.refusals import refusal, shown
 from cotrail.common.tables import TABLES, form_of
 from cotrail.core.questions import UNNAMED, GoldParagraph, Question, named
+from cotrail.data.datasets import spec
 from cotrail.data.datasets.hub_rows import in_context, row_paragraphs
-from cotrail.data.datasets.spec import (
-    YES_OR_NO,
-    AnnotatedQuestion,
-    DatasetSpec,
-    FileFormat,
-    ParagraphLookup,
-    QuestionForm,
-    QuestionRecord,
-    Scoring,
-    check_text,
-    id_of,
-    parted,
-)
 from cotrail.errors import DatasetError
 
 MOST_LISTED = 5
@@ -144,8 +132,8 @@ def described(path: Path, fields: Mapping[str, str]) -> str:
 
 
 def read(
-    path: Path, lookup: ParagraphLookup | None, fields: Mapping[str, str] | None = None
-) -> Iterator[QuestionRecord]:
+    path: Path, lookup: spec.ParagraphLookup | None, fields: Mapping[str, str] | None = None
+) -> Iterator[spec.QuestionRecord]:
     """Read the questions of a file; fields: the names that it has for cotrail's own, where they aren't usual ones."""
     cells = form_of(path, DatasetError) in TABLES
     for number, (place, raw) in enumerate(records(path, DatasetError)):
@@ -166,8 +154,8 @@ def read(
             kinds=_kinds(line, place),
         )
         others = _resolved(distractors, lookup, place)
-        annotated = AnnotatedQuestion(question=question, distractors=others, chain=line.chain)
-        yield QuestionRecord(place=place, raw=msgspec.json.encode(values) if cells else raw, annotated=annotated)
+        annotated = spec.AnnotatedQuestion(question=question, distractors=others, chain=line.chain)
+        yield spec.QuestionRecord(place=place, raw=msgspec.json.encode(values) if cells else raw, annotated=annotated)
 
 
 def _from_cells(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,7 +182,7 @@ def _line(values: dict[str, Any], place: str) -> JsonlQuestion:
         values["answers"] = _answers(values["answers"], place)
     if isinstance(values.get("id"), int | float):
         values["id"] = _answer(values["id"])
-    values.setdefault("id", id_of(str(values["question"])))
+    values.setdefault("id", spec.id_of(str(values["question"])))
     try:
         return msgspec.convert(values, JsonlQuestion)
     except msgspec.ValidationError as cause:
@@ -221,7 +209,7 @@ def _answers(value: Any, place: str) -> Any:
 def _answer(value: Any) -> Any:
     match value:
         case bool():
-            return YES_OR_NO[value]
+            return spec.YES_OR_NO[value]
         case float() if value.is_integer():
             return str(int(value))
         case int() | float():
@@ -239,17 +227,17 @@ def _in_context(
             | {"context": str(), "answers": {"answer_start": _}}
             | {"paragraphs": [{"paragraph_text": _}, *_] | {"paragraph_text": _} | str()}
         ):
-            return parted(in_context(record, place, DatasetError))
+            return spec.parted(in_context(record, place, DatasetError))
     return (), line.distractors
 
 
 def _check(line: JsonlQuestion, place: str) -> None:
     for what, texts in {"answer": line.answers, "sentence of the chain": line.chain}.items():
         for text in texts:
-            check_text(text, what, place, DatasetError)
+            spec.check_text(text, what, place, DatasetError)
     for paragraph in (*line.gold, line.pinned, *line.distractors):
         if isinstance(paragraph, GoldParagraph):
-            check_text(paragraph.text, "text of a paragraph", place, DatasetError)
+            spec.check_text(paragraph.text, "text of a paragraph", place, DatasetError)
 
 
 def _kinds(line: JsonlQuestion, place: str) -> Mapping[str, str]:
@@ -262,7 +250,7 @@ def _kinds(line: JsonlQuestion, place: str) -> Mapping[str, str]:
 
 
 def _resolved(
-    references: Iterable[ParagraphReference], lookup: ParagraphLookup | None, place: str
+    references: Iterable[ParagraphReference], lookup: spec.ParagraphLookup | None, place: str
 ) -> tuple[GoldParagraph, ...]:
     references = tuple(references)
     ids = [item for item in references if isinstance(item, str)]
@@ -280,29 +268,20 @@ def _resolved(
     )
 
 
-OWN = FileFormat("questions in cotrail's own form", None, frozenset(), one_of=frozenset(NAMES["question"]))
+OWN = spec.FileFormat("questions in cotrail's own form", None, frozenset(), one_of=frozenset(NAMES["question"]))
 
-SPEC = DatasetSpec(
-    name="jsonl",
-    title="questions of your own",
-    files="CSV, TSV, JSON, JSON Lines, Parquet or a folder of `datasets`, with a question in each record",
-    source="you",
-    asks="anything",
-    metric="exact match and F1, as SQuAD's script",
-    kinds="any, by the field `kinds`",
-    forms=(
-        QuestionForm(
-            format=FileFormat(
-                "SQuAD's questions",
-                None,
-                frozenset({"id", "title", "context", "question", "answers"}),
-                frozenset({"supporting_facts"}),
-            ),
-            read=read,
-            paragraphs=row_paragraphs,
-            paragraphs_key="context",
+SPEC = spec.dataset(
+    "jsonl",
+    spec.QuestionForm(
+        format=spec.FileFormat(
+            "SQuAD's questions",
+            None,
+            frozenset({"id", "title", "context", "question", "answers"}),
+            frozenset({"supporting_facts"}),
         ),
-        QuestionForm(format=OWN, read=read),
+        read=read,
+        paragraphs=row_paragraphs,
+        paragraphs_key="context",
     ),
-    scoring=Scoring("squad", any_script=True),
+    spec.QuestionForm(format=OWN, read=read),
 )

@@ -10,19 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from cotrail.common.json_files import decode, records
 from cotrail.core.questions import Question, QuestionSort, named
-from cotrail.data.datasets.spec import (
-    AnnotatedQuestion,
-    DatasetSpec,
-    FileFormat,
-    ParagraphLookup,
-    QuestionForm,
-    QuestionRecord,
-    Scoring,
-)
+from cotrail.data.datasets import spec
 from cotrail.errors import DatasetError
 
 # FEVER's labels, and its claims as questions: of its own files, and of KILT's version of them.
@@ -50,9 +41,6 @@ def answer_of(label: str, labels: dict[str, str], place: str) -> str:
     return labels[label]
 
 
-SOURCE = "https://github.com/facebookresearch/KILT"
-"""Where to get the files."""
-
 SEPARATOR = "[SEP]"
 """Stands between a subject and a relation."""
 
@@ -79,20 +67,24 @@ class KiltRecord(Struct, frozen=True):
     meta: Any = None
 
 
-def form(dataset: str, sort: QuestionSort) -> QuestionForm:
+def form(dataset: str, sort: QuestionSort) -> spec.QuestionForm:
     """The form for that dataset, whose questions are of that sort; a file doesn't say of which dataset it is."""
-    return QuestionForm(
-        format=FileFormat("KILT's records", False, frozenset({"id", "input"}), frozenset({"question"})),
+    return spec.QuestionForm(
+        format=spec.FileFormat("KILT's records", False, frozenset({"id", "input"}), frozenset({"question"})),
         read=partial(_read, dataset, sort),
     )
 
 
-def _read(dataset: str, sort: QuestionSort, path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+def _read(
+    dataset: str, sort: QuestionSort, path: Path, _lookup: spec.ParagraphLookup | None
+) -> Iterator[spec.QuestionRecord]:
     """Read the records of a file, which must be the dataset's; evidence: the titles of the pages in the provenance."""
     for place, raw in records(path, DatasetError):
         record = decode(raw, KiltRecord, place, DatasetError)
         _check(record, dataset, sort, place)
-        yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=_question(record, sort, place)))
+        yield spec.QuestionRecord(
+            place=place, raw=raw, annotated=spec.AnnotatedQuestion(question=_question(record, sort, place))
+        )
 
 
 def _check(record: KiltRecord, dataset: str, sort: QuestionSort, place: str) -> None:
@@ -147,32 +139,11 @@ def _text(text: str, sort: QuestionSort) -> str:
 
 # The datasets that have nothing but KILT's form.
 
-ZSRE = DatasetSpec(
-    name="zsre",
-    title="zsRE",
-    files="structured_zeroshot-*-kilt.jsonl",
-    source=SOURCE,
-    asks="the object of a subject's relation",
-    metric="exact match and F1, as SQuAD's script",
-    kinds="relation",
-    forms=(form("zsre", "slot-filling"),),
-    scoring=Scoring("kilt"),
-    sort="slot-filling",
-)
+ZSRE = spec.dataset("zsre", form("zsre", "slot-filling"))
 """zsRE's files in KILT's form: relations that a model was never trained on (Levy et al. 2017)."""
 
-TREX = replace(ZSRE, name="trex", title="T-REx", files="trex-*-kilt.jsonl", forms=(form("trex", "slot-filling"),))
+TREX = spec.dataset("trex", form("trex", "slot-filling"))
 """T-REx's files in KILT's form: facts of Wikidata (Elsahar et al. 2018)."""
 
-ELI5 = DatasetSpec(
-    name="eli5",
-    title="ELI5",
-    files="eli5-*-kilt.jsonl",
-    source=SOURCE,
-    asks="questions that are answered at length",
-    metric="ROUGE-L",
-    forms=(form("eli5", "long-form"),),
-    scoring=Scoring("kilt", long_answers=True),
-    sort="long-form",
-)
+ELI5 = spec.dataset("eli5", form("eli5", "long-form"))
 """ELI5's files in KILT's form: questions from a forum with long answers (Fan et al. 2019)."""

@@ -17,27 +17,16 @@ from cotrail.common.json_files import columns
 from cotrail.common.tables import COLUMNAR, PLACES
 from cotrail.common.tables import form_of as record_form
 from cotrail.core.questions import Question
-from cotrail.data.datasets import beir, ircot_processed, jsonl
+from cotrail.data.datasets import beir, ircot_processed, jsonl, spec
 from cotrail.data.datasets.format_detection import apparent_content, fitting_formats
 from cotrail.data.datasets.registry import datasets_in, find_dataset, question_formats
-from cotrail.data.datasets.spec import (
-    AnnotatedQuestion,
-    DatasetSpec,
-    ParagraphLookup,
-    QuestionForm,
-    QuestionRecord,
-    check_id,
-    check_length,
-    check_text,
-    id_of,
-)
 from cotrail.errors import DatasetError
 
 NO_MAP: Mapping[str, str] = MappingProxyType({})
 """Fields have usual names."""
 
 
-def check_whole(dataset: DatasetSpec, what: str) -> None:
+def check_whole(dataset: spec.DatasetSpec, what: str) -> None:
     """Raise DatasetError where processed questions of the dataset can't be scored without its own file."""
     if dataset.processed_lacks:
         raise DatasetError(
@@ -46,7 +35,7 @@ def check_whole(dataset: DatasetSpec, what: str) -> None:
         )
 
 
-def check_companion(dataset: DatasetSpec, official: Path) -> None:
+def check_companion(dataset: spec.DatasetSpec, official: Path) -> None:
     """Raise DatasetError where the file that belongs next to the dataset's own one isn't there."""
     companion = dataset.companion
     if companion and not (official.parent / companion).is_file():
@@ -70,7 +59,7 @@ def completed(questions: Sequence[Question], published: Mapping[str, Question], 
 def load_questions(
     dataset: str,
     path: Path,
-    lookup: ParagraphLookup | None = None,
+    lookup: spec.ParagraphLookup | None = None,
     official: Path | None = None,
     fields: Mapping[str, str] = NO_MAP,
 ) -> tuple[Question, ...]:
@@ -102,21 +91,23 @@ def load_official(dataset: str, official: Path | None, what: str) -> dict[str, Q
     return {question.id: question for question in load_questions(dataset, official)}
 
 
-def load_annotated(dataset: str, path: Path, lookup: ParagraphLookup | None = None) -> tuple[AnnotatedQuestion, ...]:
+def load_annotated(
+    dataset: str, path: Path, lookup: spec.ParagraphLookup | None = None
+) -> tuple[spec.AnnotatedQuestion, ...]:
     """Load the questions with the other paragraphs of their records, and with the chains that annotators wrote."""
     return tuple(record.annotated for record in read_records(dataset, path, lookup))
 
 
 def read_records(
-    dataset: str, path: Path, lookup: ParagraphLookup | None = None, fields: Mapping[str, str] = NO_MAP
-) -> Iterator[QuestionRecord]:
+    dataset: str, path: Path, lookup: spec.ParagraphLookup | None = None, fields: Mapping[str, str] = NO_MAP
+) -> Iterator[spec.QuestionRecord]:
     """Read the questions with their places and their bytes; fields: as in `load_questions`."""
     ids = set()
     for record in form_of(dataset, path, fields).read(path, lookup):
         question = record.annotated.question
         _check(question, record.place)
         if question.id in ids:
-            if question.id == id_of(question.text):
+            if question.id == spec.id_of(question.text):
                 raise DatasetError(f"{record.place}: this question is there before; take it out, or give each an id")
             raise DatasetError(f"{record.place}: a question before has the id {question.id!r} too; give each its own")
         ids.add(question.id)
@@ -126,13 +117,13 @@ def read_records(
 
 
 def _check(question: Question, place: str) -> None:
-    check_id(question.id, place, DatasetError)
-    check_text(question.text, "question", place, DatasetError)
+    spec.check_id(question.id, place, DatasetError)
+    spec.check_text(question.text, "question", place, DatasetError)
     for paragraph in (*question.gold, *([question.pinned] if question.pinned else [])):
-        check_length(len(paragraph.title) + len(paragraph.text), "paragraph", place, DatasetError)
+        spec.check_length(len(paragraph.title) + len(paragraph.text), "paragraph", place, DatasetError)
 
 
-def form_of(dataset: str, path: Path, fields: Mapping[str, str] = NO_MAP) -> QuestionForm:
+def form_of(dataset: str, path: Path, fields: Mapping[str, str] = NO_MAP) -> spec.QuestionForm:
     """The form of a file of the dataset's; DatasetError where the file seems to hold something else.
 
     fields: as in `load_questions`. UnknownNameError where there is no dataset of that name.

@@ -12,16 +12,7 @@ from msgspec.structs import replace
 
 from cotrail.common.json_files import decode, entries
 from cotrail.core.questions import named
-from cotrail.data.datasets import hotpotqa
-from cotrail.data.datasets.spec import (
-    AnnotatedQuestion,
-    DatasetSpec,
-    FileFormat,
-    ParagraphLookup,
-    QuestionForm,
-    QuestionRecord,
-    Scoring,
-)
+from cotrail.data.datasets import hotpotqa, spec
 from cotrail.errors import DatasetError
 
 
@@ -40,14 +31,14 @@ class MoreHopQuestion(hotpotqa.HotpotQuestion, frozen=True):
     question_decomposition: tuple[_Step, ...] = ()
 
 
-def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+def read(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
     """Read the questions of a file; gold: the paragraphs whose titles its steps name."""
     for place, raw in entries(path, DatasetError):
         entry = decode(raw, MoreHopQuestion, place, DatasetError)
-        yield QuestionRecord(place=place, raw=bytes(raw), annotated=_annotated(entry))
+        yield spec.QuestionRecord(place=place, raw=bytes(raw), annotated=_annotated(entry))
 
 
-def _annotated(entry: MoreHopQuestion) -> AnnotatedQuestion:
+def _annotated(entry: MoreHopQuestion) -> spec.AnnotatedQuestion:
     # It names paragraphs, and none of their sentences.
     facts = tuple((step.paragraph_support_title, -1) for step in entry.question_decomposition)
     answers = () if entry.answer is None else (entry.answer,)
@@ -60,21 +51,12 @@ def _annotated(entry: MoreHopQuestion) -> AnnotatedQuestion:
     return replace(annotated, question=replace(annotated.question, kinds=kinds))
 
 
-SPEC = DatasetSpec(
-    name="morehopqa",
-    title="MoreHopQA",
-    files="morehopqa_final.json, morehopqa_final_150samples.json",
-    source="https://github.com/Alab-NII/morehopqa",
-    asks="multi-step questions whose answers are computed, not found",
-    metric="exact match and F1, as HotpotQA's script",
-    kinds="added_hops: the steps it adds; answer_type: string, number, date and others; reasoning: its types",
-    forms=(
-        QuestionForm(
-            format=FileFormat("MoreHopQA's questions", True, frozenset({"_id", "question", "previous_question"})),
-            read=read,
-            paragraphs=hotpotqa.paragraphs,
-            paragraphs_key="context",
-        ),
+SPEC = spec.dataset(
+    "morehopqa",
+    spec.QuestionForm(
+        format=spec.FileFormat("MoreHopQA's questions", True, frozenset({"_id", "question", "previous_question"})),
+        read=read,
+        paragraphs=hotpotqa.paragraphs,
+        paragraphs_key="context",
     ),
-    scoring=Scoring("hotpotqa"),
 )

@@ -11,16 +11,7 @@ from msgspec import Struct
 from cotrail.common.json_files import decode, entries
 from cotrail.core.questions import GoldParagraph, Question, named
 from cotrail.data.corpora.documents import passages
-from cotrail.data.datasets.spec import (
-    AnnotatedQuestion,
-    DatasetSpec,
-    FileFormat,
-    ParagraphLookup,
-    QuestionForm,
-    QuestionRecord,
-    Scoring,
-    id_of,
-)
+from cotrail.data.datasets import spec
 from cotrail.errors import CorpusError, DatasetError
 
 
@@ -60,19 +51,19 @@ class MultihopRagQuestion(Struct, frozen=True):
     evidence_list: tuple[Evidence, ...]
 
 
-def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+def read(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
     """Read the questions of a file; gold: the facts, as snippets of the articles. An id is the question's SHA-256."""
     for place, raw in entries(path, DatasetError):
         entry = decode(raw, MultihopRagQuestion, place, DatasetError)
         gold = (GoldParagraph(title=each.heading, text=each.fact) for each in entry.evidence_list)
         question = Question(
-            id=id_of(entry.query),
+            id=spec.id_of(entry.query),
             text=entry.query,
             answers=(entry.answer,) if entry.answer.strip() else (),
             gold=tuple(dict.fromkeys(gold)),
             kinds=named(type=entry.question_type),
         )
-        yield QuestionRecord(place=place, raw=bytes(raw), annotated=AnnotatedQuestion(question=question))
+        yield spec.QuestionRecord(place=place, raw=bytes(raw), annotated=spec.AnnotatedQuestion(question=question))
 
 
 def article_passages(place: str, raw: bytes) -> Iterator[tuple[str, str]]:
@@ -81,20 +72,13 @@ def article_passages(place: str, raw: bytes) -> Iterator[tuple[str, str]]:
     return ((article.heading, passage.strip()) for passage in passages(article.body.split("\n\n")))
 
 
-SPEC = DatasetSpec(
-    name="multihop-rag",
-    title="MultiHop-RAG",
-    files="MultiHopRAG.json",
-    source="https://github.com/yixuantt/MultiHop-RAG",
-    asks="questions about two to four news articles, or about none",
-    metric="exact match and F1, as SQuAD's script",
-    kinds="type: inference_query, comparison_query, temporal_query, null_query",
-    forms=(
-        QuestionForm(
-            format=FileFormat("MultiHop-RAG's questions", True, frozenset({"query", "question_type", "evidence_list"})),
-            read=read,
-            snippets=True,
+SPEC = spec.dataset(
+    "multihop-rag",
+    spec.QuestionForm(
+        format=spec.FileFormat(
+            "MultiHop-RAG's questions", True, frozenset({"query", "question_type", "evidence_list"})
         ),
+        read=read,
+        snippets=True,
     ),
-    scoring=Scoring("squad"),
 )

@@ -9,20 +9,8 @@ from msgspec import Struct
 from cotrail.common.json_files import decode, records
 from cotrail.core.questions import Question, named
 from cotrail.data.corpora import hotpotqa_abstracts
-from cotrail.data.datasets import flashrag, ircot_processed
+from cotrail.data.datasets import flashrag, ircot_processed, spec
 from cotrail.data.datasets.hub_rows import published, row_paragraphs
-from cotrail.data.datasets.spec import (
-    AnnotatedQuestion,
-    ContextParagraph,
-    DatasetSpec,
-    FileFormat,
-    ParagraphLookup,
-    QuestionForm,
-    QuestionRecord,
-    Recipe,
-    Scoring,
-    parted,
-)
 from cotrail.errors import CorpusError, DatasetError
 
 _HOPS = re.compile(r"(\d)hop")
@@ -33,26 +21,26 @@ class MusiqueQuestion(Struct, frozen=True):
 
     id: str
     question: str
-    paragraphs: tuple[ContextParagraph, ...]
+    paragraphs: tuple[spec.ContextParagraph, ...]
     answer: str | None = None
     answer_aliases: tuple[str, ...] = ()
     answerable: bool = True
 
 
 class _Contexts(Struct, frozen=True):
-    paragraphs: tuple[ContextParagraph, ...]
+    paragraphs: tuple[spec.ContextParagraph, ...]
 
 
-def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+def read(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
     """Read the answerable questions of a file."""
     for place, raw in records(path, DatasetError):
         line = decode(published(place, raw), MusiqueQuestion, place, DatasetError)
         if line.answerable:
-            yield QuestionRecord(place=place, raw=raw, annotated=_annotated(line))
+            yield spec.QuestionRecord(place=place, raw=raw, annotated=_annotated(line))
 
 
-def _annotated(line: MusiqueQuestion) -> AnnotatedQuestion:
-    gold, distractors = parted(paragraph.flagged() for paragraph in line.paragraphs)
+def _annotated(line: MusiqueQuestion) -> spec.AnnotatedQuestion:
+    gold, distractors = spec.parted(paragraph.flagged() for paragraph in line.paragraphs)
     hops, mark, _ = line.id.partition("__")
     question = Question(
         id=line.id,
@@ -61,7 +49,7 @@ def _annotated(line: MusiqueQuestion) -> AnnotatedQuestion:
         gold=gold,
         kinds=named(hops=hops if mark else ""),
     )
-    return AnnotatedQuestion(question=question, distractors=distractors)
+    return spec.AnnotatedQuestion(question=question, distractors=distractors)
 
 
 def hops(kinds: Mapping[str, str]) -> int | None:
@@ -79,31 +67,21 @@ def paragraphs(place: str, raw: bytes, _seed: int = 0) -> Iterator[tuple[str, st
     return ((paragraph.title, paragraph.paragraph_text) for paragraph in contexts)
 
 
-SPEC = DatasetSpec(
-    name="musique",
-    title="MuSiQue",
-    files=f"musique_ans_v1.0_*.jsonl, {ircot_processed.FILES}, {flashrag.FILES}",
-    source="https://github.com/StonyBrookNLP/musique",
-    asks="questions of two to four steps about Wikipedia",
-    metric="exact match and F1, as its own script; aliases count",
-    kinds="hops: the number and the arrangement of steps",
-    forms=(
-        QuestionForm(
-            format=FileFormat("MuSiQue's questions", None, frozenset({"id", "question", "paragraphs"})),
-            read=read,
-            paragraphs=row_paragraphs,
-            paragraphs_key="paragraphs",
-        ),
-        ircot_processed.form("musique"),
-        flashrag.form(),
+SPEC = spec.dataset(
+    "musique",
+    spec.QuestionForm(
+        format=spec.FileFormat("MuSiQue's questions", None, frozenset({"id", "question", "paragraphs"})),
+        read=read,
+        paragraphs=row_paragraphs,
+        paragraphs_key="paragraphs",
     ),
-    scoring=Scoring("squad"),
-    recipe=Recipe(
+    ircot_processed.form("musique"),
+    flashrag.form(),
+    recipe=spec.Recipe(
         needs="MuSiQue's six files musique_*_v1.0_*.jsonl",
         seems="to hold MuSiQue's questions",
         records=hotpotqa_abstracts.lines,
         paragraphs=paragraphs,
         paper_paragraphs=139_416,
     ),
-    processed_lacks="the aliases of answers: musique_ans_v1.0_dev.jsonl",
 )

@@ -7,18 +7,8 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode
 from cotrail.core.questions import Question, named
-from cotrail.data.datasets import flashrag
+from cotrail.data.datasets import flashrag, spec
 from cotrail.data.datasets.infotabs import records, written
-from cotrail.data.datasets.spec import (
-    AnnotatedQuestion,
-    DatasetSpec,
-    FileFormat,
-    ParagraphLookup,
-    QuestionForm,
-    QuestionRecord,
-    Scoring,
-    accepted_answers,
-)
 from cotrail.errors import DatasetError
 
 
@@ -31,31 +21,25 @@ class PopQuestion(Struct, frozen=True):
     prop: str = ""
 
 
-def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+def read(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
     """Read the questions of a file."""
     for place, raw, row in records(path, PopQuestion):
         answers = decode(row.possible_answers.encode(), tuple[str, ...], f"{place}, possible_answers", DatasetError)
         question = Question(
-            id=str(row.id), text=row.question.strip(), answers=accepted_answers(answers), kinds=named(relation=row.prop)
+            id=str(row.id),
+            text=row.question.strip(),
+            answers=spec.accepted_answers(answers),
+            kinds=named(relation=row.prop),
         )
-        yield QuestionRecord(place=place, raw=raw, annotated=AnnotatedQuestion(question=question))
+        yield spec.QuestionRecord(place=place, raw=raw, annotated=spec.AnnotatedQuestion(question=question))
 
 
-SPEC = DatasetSpec(
-    name="popqa",
-    title="PopQA",
-    files=f"popQA.tsv, or test.tsv of its copy on Hugging Face, {flashrag.FILES}",
-    source="https://github.com/AlexTMallen/adaptive-retrieval",
-    asks="the object of a relation of a subject, popular or not",
-    metric="exact match and F1, as SQuAD's script; an answer's other names count",
-    kinds="relation",
-    forms=(
-        QuestionForm(
-            format=FileFormat("PopQA's questions", False, frozenset({"id", "question", "possible_answers"})),
-            read=read,
-            written=written,
-        ),
-        flashrag.form(relation="prop"),
+SPEC = spec.dataset(
+    "popqa",
+    spec.QuestionForm(
+        format=spec.FileFormat("PopQA's questions", False, frozenset({"id", "question", "possible_answers"})),
+        read=read,
+        written=written,
     ),
-    scoring=Scoring("squad"),
+    flashrag.form(relation="prop"),
 )

@@ -8,10 +8,12 @@ from typing import BinaryIO, Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from cotrail.common.printable_text import is_blank
 from cotrail.common.refusals import shown
 from cotrail.common.text_files import MAX_ID_BYTES, MAX_PARAGRAPH_CHARACTERS
+from cotrail.common.toml_files import read_toml
 from cotrail.core.questions import GoldParagraph, Paragraph, Question, QuestionSort
 from cotrail.errors import InputError
 from cotrail.faithfulness.tasks import Task
@@ -171,35 +173,50 @@ class QuestionForm(Struct, frozen=True, kw_only=True):
     snippets: bool = False
 
 
-class DatasetSpec(Struct, frozen=True, kw_only=True):
-    """A dataset.
+class DatasetDescription(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is said of a dataset, and how its questions are scored; cotrail's own are described in `datasets.toml`.
 
-    name: as `--dataset` takes it.
     files: the publishers' files that can be read; source: where to get them; asks: what its questions ask for.
     metric: what an answer is scored by; kinds: the names of the questions' kinds, with what they say; empty for none.
-    forms: the forms of its files; one that is in no known format is read in the first.
     scoring: how its questions are scored.
     task: of Rethinking with Retrieval; sort: of question, for Search-in-the-Chain; each sets what a system asks for it.
-    recipe: for its corpus, if one can be built.
     companion: a file that belongs next to the questions, since it has a part of their answers.
     processed_lacks: what the official metric needs and files that the authors of IRCoT processed lack, and the file of
         the dataset that has it.
     """
 
-    name: str
     title: str
     files: str
     source: str
     asks: str
     metric: str
     kinds: str = ""
-    forms: tuple[QuestionForm, ...]
     scoring: Scoring
     task: Task | None = None
     sort: QuestionSort | None = None
-    recipe: Recipe | None = None
     companion: str = ""
     processed_lacks: str = ""
+
+
+class DatasetSpec(DatasetDescription, frozen=True, kw_only=True):
+    """A dataset.
+
+    name: as `--dataset` takes it.
+    forms: the forms of its files; one that is in no known format is read in the first.
+    recipe: for its corpus, if one can be built.
+    """
+
+    name: str
+    forms: tuple[QuestionForm, ...]
+    recipe: Recipe | None = None
+
+
+_DESCRIBED = msgspec.convert(read_toml(Path(__file__).with_name("datasets.toml")), dict[str, DatasetDescription])
+
+
+def dataset(name: str, *forms: QuestionForm, recipe: Recipe | None = None) -> DatasetSpec:
+    """The dataset of that name as `datasets.toml` describes it; KeyError where it doesn't."""
+    return DatasetSpec(name=name, forms=forms, recipe=recipe, **asdict(_DESCRIBED[name]))
 
 
 # Checks of what people write: the same for questions and for paragraphs.

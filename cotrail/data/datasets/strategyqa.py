@@ -15,17 +15,7 @@ from msgspec.structs import replace
 from cotrail.common.json_files import decode, entries
 from cotrail.common.text_files import MAX_RECORD_BYTES, opened, read_whole
 from cotrail.core.questions import GoldParagraph, Paragraph, Question
-from cotrail.data.datasets.spec import (
-    YES_OR_NO,
-    AnnotatedQuestion,
-    DatasetSpec,
-    FileFormat,
-    ParagraphLookup,
-    QuestionForm,
-    QuestionRecord,
-    Scoring,
-    id_of,
-)
+from cotrail.data.datasets import spec
 from cotrail.errors import CorpusError, DatasetError
 
 # StrategyQA as a task of BIG-bench (`bigbench/benchmark_tasks/strategyqa/task.json`): one JSON object with examples.
@@ -50,7 +40,7 @@ class _Example(Struct, frozen=True):
     target_scores: _Scores
 
 
-def read_big_bench(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+def read_big_bench(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
     """Read the examples of the file, equal ones once; an id is the SHA-256 of the question."""
     with opened(path, DatasetError) as file:
         content = read_whole(file, str(path), DatasetError, MAX_RECORD_BYTES)
@@ -60,7 +50,9 @@ def read_big_bench(path: Path, _lookup: ParagraphLookup | None) -> Iterator[Ques
         example = decode(raw, _Example, place, DatasetError)
         if example not in seen:
             seen.add(example)
-            yield QuestionRecord(place=place, raw=bytes(raw), annotated=AnnotatedQuestion(question=_question(example)))
+            yield spec.QuestionRecord(
+                place=place, raw=bytes(raw), annotated=spec.AnnotatedQuestion(question=_question(example))
+            )
 
 
 def wrapped(_path: Path, examples: Sequence[bytes]) -> bytes:
@@ -71,11 +63,11 @@ def wrapped(_path: Path, examples: Sequence[bytes]) -> bytes:
 def _question(example: _Example) -> Question:
     text = example.input.strip()
     right = example.target_scores.yes > example.target_scores.no
-    return Question(id=id_of(text), text=text, answers=(YES_OR_NO[right],))
+    return Question(id=spec.id_of(text), text=text, answers=(spec.YES_OR_NO[right],))
 
 
-FORM = QuestionForm(
-    format=FileFormat("StrategyQA's questions as a task of BIG-bench", False, frozenset({"examples"})),
+FORM = spec.QuestionForm(
+    format=spec.FileFormat("StrategyQA's questions as a task of BIG-bench", False, frozenset({"examples"})),
     read=read_big_bench,
     written=wrapped,
     suffix=".json",
@@ -105,7 +97,7 @@ class _Evidence(Struct, frozen=True):
     content: str
 
 
-def read(path: Path, lookup: ParagraphLookup | None, *, facts: bool = False) -> Iterator[QuestionRecord]:
+def read(path: Path, lookup: spec.ParagraphLookup | None, *, facts: bool = False) -> Iterator[spec.QuestionRecord]:
     """Read the questions of a file; gold: the evidence paragraphs that the corpus has under their ids.
 
     facts: whether a question pins its annotators' facts as a passage without a title (the gold facts of table 7 of
@@ -113,10 +105,10 @@ def read(path: Path, lookup: ParagraphLookup | None, *, facts: bool = False) -> 
     """
     for place, raw in entries(path, DatasetError):
         entry = decode(raw, StrategyQuestion, place, DatasetError)
-        yield QuestionRecord(place=place, raw=bytes(raw), annotated=_annotated(entry, lookup, facts=facts))
+        yield spec.QuestionRecord(place=place, raw=bytes(raw), annotated=_annotated(entry, lookup, facts=facts))
 
 
-def _annotated(entry: StrategyQuestion, lookup: ParagraphLookup | None, *, facts: bool) -> AnnotatedQuestion:
+def _annotated(entry: StrategyQuestion, lookup: spec.ParagraphLookup | None, *, facts: bool) -> spec.AnnotatedQuestion:
     ids = evidence_ids(entry)
     paragraphs = lookup(ids) if lookup else {}
     evidence = tuple(
@@ -131,12 +123,12 @@ def _annotated(entry: StrategyQuestion, lookup: ParagraphLookup | None, *, facts
     question = Question(
         id=entry.qid,
         text=entry.question,
-        answers=() if entry.answer is None else (YES_OR_NO[entry.answer],),
+        answers=() if entry.answer is None else (spec.YES_OR_NO[entry.answer],),
         gold=tuple(each for each in evidence if isinstance(each, GoldParagraph)),
         pinned=GoldParagraph(title="", text=fact_text) if facts and fact_text else None,
         evidence=evidence,
     )
-    return AnnotatedQuestion(question=question, chain=_chain(entry))
+    return spec.AnnotatedQuestion(question=question, chain=_chain(entry))
 
 
 def evidence_ids(entry: StrategyQuestion) -> tuple[str, ...]:
@@ -156,7 +148,7 @@ def _chain(entry: StrategyQuestion) -> tuple[str, ...]:
     """A chain of the facts as sentences and the answer; empty without them, as in test files."""
     if entry.answer is None or not entry.facts:
         return ()
-    return (*map(_sentence, entry.facts), f"So the answer is {YES_OR_NO[entry.answer]}.")
+    return (*map(_sentence, entry.facts), f"So the answer is {spec.YES_OR_NO[entry.answer]}.")
 
 
 def _sentence(fact: str) -> str:
@@ -176,32 +168,12 @@ def evidence_paragraph(place: str, raw: bytes) -> Paragraph:
     return Paragraph(id=id_, title=evidence.title, text=evidence.content)
 
 
-_FORM = QuestionForm(
-    format=FileFormat("StrategyQA's questions", True, frozenset({"qid", "question"})),
+_FORM = spec.QuestionForm(
+    format=spec.FileFormat("StrategyQA's questions", True, frozenset({"qid", "question"})),
     read=read,
     paragraphs=fact_paragraphs,
 )
 
-SPEC = DatasetSpec(
-    name="strategyqa",
-    title="StrategyQA",
-    files="strategyqa_train.json, dev.json, strategyqa_test.json, or BIG-bench's task.json",
-    source="https://allenai.org/data/strategyqa, https://github.com/eladsegal/strategyqa",
-    asks="yes or no, by steps that the question doesn't name",
-    metric="accuracy",
-    forms=(_FORM, FORM),
-    scoring=Scoring("label"),
-    task="commonsense",
-)
+SPEC = spec.dataset("strategyqa", _FORM, FORM)
 
-WITH_FACTS = DatasetSpec(
-    name="strategyqa-facts",
-    title="StrategyQA with its annotators' facts",
-    files="as for strategyqa, but not BIG-bench's",
-    source="https://allenai.org/data/strategyqa",
-    asks="yes or no, each question under the facts that its annotators wrote",
-    metric="accuracy",
-    forms=(replace(_FORM, read=partial(read, facts=True)),),
-    scoring=Scoring("label"),
-    task="commonsense",
-)
+WITH_FACTS = spec.dataset("strategyqa-facts", replace(_FORM, read=partial(read, facts=True)))

@@ -12,15 +12,7 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, entries
 from cotrail.core.questions import Question, named
-from cotrail.data.datasets.spec import (
-    AnnotatedQuestion,
-    DatasetSpec,
-    FileFormat,
-    ParagraphLookup,
-    QuestionForm,
-    QuestionRecord,
-    Scoring,
-)
+from cotrail.data.datasets import spec
 from cotrail.errors import DatasetError
 
 PROMPT_IDS = frozenset({"3", "7", "11", "16", "20", "21"})
@@ -42,7 +34,7 @@ class TempQuestion(Struct, frozen=True):
         return any(each.rstrip(":") == "Implicit" for each in self.types)
 
 
-def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+def read(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
     """Read the implicit questions with one answer, without the paper's prompt; `signal` is of kind e.g. `OVERLAP`."""
     for place, raw in entries(path, DatasetError):
         entry = decode(raw, TempQuestion, place, DatasetError)
@@ -53,23 +45,13 @@ def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord
                 answers=entry.answers,
                 kinds=named(signal=",".join(entry.signals)),
             )
-            yield QuestionRecord(place=place, raw=bytes(raw), annotated=AnnotatedQuestion(question=question))
+            yield spec.QuestionRecord(place=place, raw=bytes(raw), annotated=spec.AnnotatedQuestion(question=question))
 
 
-SPEC = DatasetSpec(
-    name="tempquestions",
-    title="TempQuestions",
-    files="TempQuestions.json",
-    source="http://qa.mpi-inf.mpg.de",
-    asks="questions about time, the implicit ones",
-    metric="exact match and F1, as SQuAD's script",
-    kinds="signal: the temporal signal",
-    forms=(
-        QuestionForm(
-            format=FileFormat("TempQuestions' questions", True, frozenset({"Id", "Question", "Gold answer", "Type"})),
-            read=read,
-        ),
+SPEC = spec.dataset(
+    "tempquestions",
+    spec.QuestionForm(
+        format=spec.FileFormat("TempQuestions' questions", True, frozenset({"Id", "Question", "Gold answer", "Type"})),
+        read=read,
     ),
-    scoring=Scoring("squad"),
-    task="temporal",
 )

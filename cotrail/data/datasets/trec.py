@@ -15,15 +15,7 @@ from cotrail.common.humanize import count
 from cotrail.common.refusals import shown
 from cotrail.common.text_files import MAX_SMALL_FILE_BYTES, line_text, lines, read_text
 from cotrail.core.questions import MOST_GRADE, GoldParagraph, Question
-from cotrail.data.datasets.spec import (
-    AnnotatedQuestion,
-    DatasetSpec,
-    FileFormat,
-    ParagraphLookup,
-    QuestionForm,
-    QuestionRecord,
-    Scoring,
-)
+from cotrail.data.datasets import spec
 from cotrail.errors import DatasetError
 
 # Relevance judgments (qrels) in the forms of TREC and of BEIR: which documents of a corpus a question needs.
@@ -89,7 +81,7 @@ def grouped(judgments: Iterable[Judgment]) -> Judgments:
     return grouped
 
 
-def gold_of(judgments: Iterable[Judgment], lookup: ParagraphLookup | None) -> tuple[GoldParagraph, ...]:
+def gold_of(judgments: Iterable[Judgment], lookup: spec.ParagraphLookup | None) -> tuple[GoldParagraph, ...]:
     """The relevant documents of a question as gold, by their ids.
 
     lookup: gives the titles of those that the corpus has. What it lacks stays, since it counts in recall.
@@ -103,7 +95,7 @@ def gold_of(judgments: Iterable[Judgment], lookup: ParagraphLookup | None) -> tu
     )
 
 
-def check_judges(path: Path, judgments: Judgments, lookup: ParagraphLookup | None) -> None:
+def check_judges(path: Path, judgments: Judgments, lookup: spec.ParagraphLookup | None) -> None:
     """Raise DatasetError where the corpus has none of the first relevant documents: then it isn't the judged one."""
     every = (each for documents in judgments.values() for each in documents.values() if each.grade > 0)
     ids = [each.document for each in islice(every, PROBED)]
@@ -132,8 +124,8 @@ class Topic(Struct, frozen=True, kw_only=True):
 
 
 def read(
-    topics: Callable[[Path], Iterable[Topic]], path: Path, judged_by: Path, lookup: ParagraphLookup | None
-) -> Iterator[QuestionRecord]:
+    topics: Callable[[Path], Iterable[Topic]], path: Path, judged_by: Path, lookup: spec.ParagraphLookup | None
+) -> Iterator[spec.QuestionRecord]:
     """The topics of a file as questions, those that are judged at all; gold: what is relevant by that file."""
     judgments = trec_judgments(judged_by)
     check_judges(judged_by, judgments, lookup)
@@ -148,10 +140,10 @@ def read(
         )
 
 
-def _record(topic: Topic, judgments: Judgments, lookup: ParagraphLookup | None) -> QuestionRecord:
+def _record(topic: Topic, judgments: Judgments, lookup: spec.ParagraphLookup | None) -> spec.QuestionRecord:
     gold = gold_of(judgments[topic.id].values(), lookup)
     question = Question(id=topic.id, text=topic.text, answers=topic.answers, gold=gold)
-    return QuestionRecord(place=topic.place, raw=topic.raw, annotated=AnnotatedQuestion(question=question))
+    return spec.QuestionRecord(place=topic.place, raw=topic.raw, annotated=spec.AnnotatedQuestion(question=question))
 
 
 def judgments_beside(path: Path) -> Path:
@@ -213,11 +205,11 @@ def _text(element: Sequence[str]) -> str:
     return next((text.removeprefix(label).strip() for label in _LABELS if text.startswith(label)), text)
 
 
-def _read_lines(path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+def _read_lines(path: Path, lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
     return read(topic_lines, path, judgments_beside(path), lookup)
 
 
-def _read_elements(path: Path, lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+def _read_elements(path: Path, lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
     return read(topic_elements, path, judgments_beside(path), lookup)
 
 
@@ -226,23 +218,17 @@ def joined(_path: Path, records: Sequence[bytes]) -> bytes:
     return b"".join(raw + b"\n" for raw in records)
 
 
-SPEC = DatasetSpec(
-    name="trec",
-    title="topics with judgments in TREC's form",
-    files=f"lines of an id, a tab and a text, or <top> elements, with a file named with {MARK} next to them",
-    source="https://trec.nist.gov/data.html, https://microsoft.github.io/msmarco",
-    asks="what a topic is about; what was found is scored, not an answer",
-    metric="NDCG, recall and MRR, as trec_eval",
-    forms=(
-        QuestionForm(
-            # Mostly without a header: as the first form it is that of files in no known format.
-            format=FileFormat("topics as lines", False, frozenset({"qid", "query"})),
-            read=_read_lines,
-            written=joined,
-        ),
-        QuestionForm(
-            format=FileFormat("TREC's topics", False, frozenset(), begins=b"<top>"), read=_read_elements, written=joined
-        ),
+SPEC = spec.dataset(
+    "trec",
+    spec.QuestionForm(
+        # Mostly without a header: as the first form it is that of files in no known format.
+        format=spec.FileFormat("topics as lines", False, frozenset({"qid", "query"})),
+        read=_read_lines,
+        written=joined,
     ),
-    scoring=Scoring("squad", any_script=True),
+    spec.QuestionForm(
+        format=spec.FileFormat("TREC's topics", False, frozenset(), begins=b"<top>"),
+        read=_read_elements,
+        written=joined,
+    ),
 )

@@ -9,17 +9,7 @@ from msgspec import Struct
 from cotrail.common.json_files import decode
 from cotrail.common.text_files import opened, read_whole
 from cotrail.core.questions import Question
-from cotrail.data.datasets import flashrag
-from cotrail.data.datasets.spec import (
-    AnnotatedQuestion,
-    DatasetSpec,
-    FileFormat,
-    ParagraphLookup,
-    QuestionForm,
-    QuestionRecord,
-    Scoring,
-    accepted_answers,
-)
+from cotrail.data.datasets import flashrag, spec
 from cotrail.errors import DatasetError
 
 
@@ -43,7 +33,7 @@ class TriviaQuestion(Struct, frozen=True, rename="pascal"):
     answer: _Answer | None = None
 
 
-def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+def read(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
     """Read the questions of a file, which is held in memory."""
     with opened(path, DatasetError) as file:
         content = read_whole(file, str(path), DatasetError)
@@ -51,14 +41,14 @@ def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord
         place = f"{path}, question {number}"
         entry = decode(raw, TriviaQuestion, place, DatasetError)
         question = Question(id=entry.question_id, text=entry.question.strip(), answers=_answers(entry.answer))
-        yield QuestionRecord(place=place, raw=bytes(raw), annotated=AnnotatedQuestion(question=question))
+        yield spec.QuestionRecord(place=place, raw=bytes(raw), annotated=spec.AnnotatedQuestion(question=question))
 
 
 def _answers(answer: _Answer | None) -> tuple[str, ...]:
     """The answer and its other names. The official script compares with the normalized ones alone."""
     if answer is None:
         return ()
-    return accepted_answers((answer.value, *answer.aliases, *answer.normalized_aliases))
+    return spec.accepted_answers((answer.value, *answer.aliases, *answer.normalized_aliases))
 
 
 def wrapped(_path: Path, questions: Sequence[bytes]) -> bytes:
@@ -66,21 +56,13 @@ def wrapped(_path: Path, questions: Sequence[bytes]) -> bytes:
     return b'{"Data": [' + b",\n".join(questions) + b"]}\n"
 
 
-SPEC = DatasetSpec(
-    name="triviaqa",
-    title="TriviaQA",
-    files=f"unfiltered-web-*.json, {flashrag.FILES}",
-    source="https://nlp.cs.washington.edu/triviaqa",
-    asks="trivia, as enthusiasts wrote them",
-    metric="exact match and F1, as SQuAD's script; an answer's other names count",
-    forms=(
-        QuestionForm(
-            format=FileFormat("TriviaQA's questions", False, frozenset({"Data"})),
-            read=read,
-            written=wrapped,
-            suffix=".json",
-        ),
-        flashrag.form(),
+SPEC = spec.dataset(
+    "triviaqa",
+    spec.QuestionForm(
+        format=spec.FileFormat("TriviaQA's questions", False, frozenset({"Data"})),
+        read=read,
+        written=wrapped,
+        suffix=".json",
     ),
-    scoring=Scoring("squad"),
+    flashrag.form(),
 )

@@ -13,17 +13,8 @@ from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines, records
 from cotrail.data.corpora import hotpotqa_abstracts
-from cotrail.data.datasets import flashrag, hotpotqa, ircot_processed
+from cotrail.data.datasets import flashrag, hotpotqa, ircot_processed, spec
 from cotrail.data.datasets.hub_rows import published, row_paragraphs
-from cotrail.data.datasets.spec import (
-    DatasetSpec,
-    FileFormat,
-    ParagraphLookup,
-    QuestionForm,
-    QuestionRecord,
-    Recipe,
-    Scoring,
-)
 from cotrail.errors import DatasetError
 
 ALIASES = "id_aliases.json"
@@ -44,7 +35,7 @@ class _Names(Struct, frozen=True):
     demonyms: tuple[str, ...] = ()
 
 
-def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord]:
+def read(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
     """Read the questions of a file, all at once: the aliases file is large, and only the ids in use are kept of it."""
     questions = [
         (place, raw, decode(published(place, raw), WikiMultihopQuestion, place, DatasetError))
@@ -54,7 +45,7 @@ def read(path: Path, _lookup: ParagraphLookup | None) -> Iterator[QuestionRecord
     for place, raw, entry in questions:
         answers = (entry.answer, *names.get(entry.answer_id or "", ())) if entry.answer else ()
         annotated = hotpotqa.annotated(entry, tuple(dict.fromkeys(answers)))
-        yield QuestionRecord(place=place, raw=raw, annotated=annotated)
+        yield spec.QuestionRecord(place=place, raw=raw, annotated=annotated)
 
 
 def _names(path: Path, ids: Container[str]) -> dict[str, tuple[str, ...]]:
@@ -65,35 +56,24 @@ def _names(path: Path, ids: Container[str]) -> dict[str, tuple[str, ...]]:
     return {each.id: (*each.aliases, *each.demonyms) for each in entries if each.id in ids}
 
 
-SPEC = DatasetSpec(
-    name="2wikimultihopqa",
-    title="2WikiMultihopQA",
-    files=f"train.json, dev.json, with {ALIASES} in the same folder, {ircot_processed.FILES}, {flashrag.FILES}",
-    source="https://github.com/Alab-NII/2wikimultihop",
-    asks="questions of two steps and more about Wikipedia",
-    metric="exact match and F1, as its own script; an answer's other names count",
-    kinds="type: compositional, comparison, inference, bridge_comparison",
-    forms=(
-        QuestionForm(
-            format=FileFormat(
-                "2WikiMultihopQA's questions", True, frozenset({"_id", "question", "context", "evidences"})
-            ),
-            read=read,
-            paragraphs=row_paragraphs,
-            paragraphs_key="context",
+SPEC = spec.dataset(
+    "2wikimultihopqa",
+    spec.QuestionForm(
+        format=spec.FileFormat(
+            "2WikiMultihopQA's questions", True, frozenset({"_id", "question", "context", "evidences"})
         ),
-        hotpotqa.row_form("2WikiMultihopQA's questions", read, has=frozenset({"evidences"})),
-        ircot_processed.form("2wikimultihopqa"),
-        flashrag.form(type="type"),
+        read=read,
+        paragraphs=row_paragraphs,
+        paragraphs_key="context",
     ),
-    scoring=Scoring("hotpotqa"),
-    recipe=Recipe(
+    hotpotqa.row_form("2WikiMultihopQA's questions", read, has=frozenset({"evidences"})),
+    ircot_processed.form("2wikimultihopqa"),
+    flashrag.form(type="type"),
+    recipe=spec.Recipe(
         needs="2WikiMultihopQA's train.json, dev.json and test.json",
         seems="to hold 2WikiMultihopQA's questions",
         records=hotpotqa_abstracts.items,
         paragraphs=hotpotqa.paragraphs,
         paper_paragraphs=430_225,
     ),
-    companion=ALIASES,
-    processed_lacks=f"the ids of answers, by which {ALIASES} has their other names: dev.json of the dataset",
 )

@@ -10,16 +10,7 @@ from msgspec import Struct
 from cotrail.common.toml_files import read_toml
 from cotrail.core.ports.retriever import Sentence, ranked
 from cotrail.core.questions import Hit
-from cotrail.engines.knowledge.database import (
-    About,
-    Database,
-    Digest,
-    ProgressCallback,
-    drafted,
-    finish,
-    ignore_progress,
-    lines,
-)
+from cotrail.engines.knowledge import database
 from cotrail.engines.knowledge.words import Bases, capitalized, differ, terms
 from cotrail.errors import InputError
 
@@ -60,26 +51,28 @@ class _Details(Struct, frozen=True):
     weight: float
 
 
-def build_conceptnet(paths: Sequence[Path], folder: Path, on_progress: ProgressCallback = ignore_progress) -> About:
+def build_conceptnet(
+    paths: Sequence[Path], folder: Path, on_progress: database.ProgressCallback = database.ignore_progress
+) -> database.About:
     """Builds the folder's database from the files' assertions on English words.
 
     Other languages and relations without a template are skipped and counted. Raises InputError, which names the line,
     where one is broken.
     """
     counts = Counter(assertions=0, skipped_in_other_languages=0, skipped_of_other_relations=0)
-    digest = Digest()
-    with drafted(folder, _SCHEMA) as draft:
+    digest = database.Digest()
+    with database.drafted(folder, _SCHEMA) as draft:
         draft.executemany(_EDGE, digest.passing(_edges(paths, counts, on_progress)))
         draft.execute(_FILL_FORMS)
         if not counts["assertions"]:
             raise InputError(
                 f"no English assertions in {', '.join(map(str, paths))}; name ConceptNet's assertions file"
             )
-        return finish(draft, str(digest), counts)
+        return database.finish(draft, str(digest), counts)
 
 
-def _edges(paths: Sequence[Path], counts: Counter[str], on_progress: ProgressCallback) -> Iterator[Edge]:
-    for path, number, line in lines(paths, on_progress):
+def _edges(paths: Sequence[Path], counts: Counter[str], on_progress: database.ProgressCallback) -> Iterator[Edge]:
+    for path, number, line in database.lines(paths, on_progress):
         columns = line.rstrip(b"\r\n").split(b"\t")
         if len(columns) != COLUMNS or not columns[1].startswith(_RELATION):
             raise InputError(f"{path}, line {number}: not an assertion of ConceptNet; get the file again")
@@ -119,7 +112,7 @@ class ConceptNet:
     """Relations of a word of the premise (`text`) with one of the hypothesis (`other`), in either direction."""
 
     def __init__(self, folder: Path) -> None:
-        self._database = Database(folder)
+        self._database = database.Database(folder)
 
     @property
     def revision(self) -> str:

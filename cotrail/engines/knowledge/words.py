@@ -4,23 +4,18 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
+from pathlib import Path
 
 from cotrail.common.printable_text import few_marks
+from cotrail.common.toml_files import read_toml
 
 MOST_TERM_WORDS = 3
 """The most words of a term."""
 
-STOP_WORDS = frozenset(
-    (  # noqa: SIM905
-        "a about above after again against all also am an and any are as at be because been before being below "
-        "between both but by can cannot could did do does doing down during each few for from further had has have "
-        "having he her here hers herself him himself his how i if in into is it its itself just may me might more "
-        "most must my myself no nor not now of off on once only or other our ours ourselves out over own same shall "
-        "she should so some such than that the their theirs them themselves then there these they this those through "
-        "thus to too under until up upon us very was we were what when where which while who whom whose why will with "
-        "would you your yours yourself yourselves"
-    ).split()
-)
+LISTS: Mapping[str, str] = read_toml(Path(__file__).with_name("words.toml"))
+"""Words with spaces between, by what they are."""
+
+STOP_WORDS = frozenset(LISTS["stop_words"].split())
 """Words that carry no content."""
 
 # Marks within a word belong to it: O'Neil, U.S, AT&T, Jean-Luc.

@@ -9,7 +9,17 @@ from cotrail.common.sentence_boundaries import sentences
 from cotrail.data.datasets.spec import Scoring
 from cotrail.evaluation.causes.meant_answers import NO_DETAIL, means, states
 from cotrail.evaluation.causes.names_in_texts import HARMLESS, Scene
-from cotrail.evaluation.causes.plain_words import MONTHS, UNITS, Reading, american, is_number, plain, read
+from cotrail.evaluation.causes.plain_words import (
+    LISTS,
+    MONTHS,
+    UNITS,
+    Reading,
+    american,
+    is_number,
+    listed,
+    plain,
+    read,
+)
 from cotrail.evaluation.metrics.drop import published_spans
 
 LEAST_SHARE = 2 / 3
@@ -25,28 +35,15 @@ AFFIRMING = frozenset(("yes", "true", "supports", "supported", "correct", "yeah"
 DENYING = frozenset(("no", "false", "refutes", "refuted", "incorrect", "nope"))
 """Labels that mean the same, in plain words."""
 
-_SAME = (
-    ("united states", "united states of america", "usa", "us", "america"),
-    ("united kingdom", "uk", "britain", "great britain"),
-    ("soviet union", "ussr", "union of soviet socialist republics"),
-    ("world war 1", "world war i", "first world war", "1st world war"),
-    ("world war 2", "world war ii", "second world war", "2nd world war"),
-)
+_SAME: Sequence[Sequence[str]] = LISTS["same_names"]
 """What has several names everywhere."""
 
-_INTRODUCTION = frozenset(
-    ("answer", "is", "it", "its", "so", "therefore", "thus", "hence", "final", "i", "think", "believe", "that", "say")
-)
-_SAYS_LITTLE = frozenset(
-    (
-        *("in", "on", "at", "by", "of", "for", "as", "is", "was", "were", "are", "been"),
-        *("it", "he", "she", "they", "that", "this", "there"),
-    )
-)
+_INTRODUCTION = frozenset(listed("introduction"))
+_SAYS_LITTLE = frozenset(listed("says_little"))
 _BEFORE_RANGES, _WITHIN_RANGES = frozenset(("from", "between")), frozenset(("and", "to", "until"))
 """Words that say no more of numbers than a dash: "from 1914 to 1918"."""
 
-_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
+_ORDINALS = listed("ordinals")
 _NUMBERED = {word: str(number) for number, word in enumerate(_ORDINALS, start=1)} | {
     numeral: str(number)
     for number, numeral in enumerate("ii iii iv v vi vii viii ix x".split(), start=2)  # noqa: SIM905

@@ -160,10 +160,6 @@ def explain(record: QuestionRecord) -> Explanation | None:
     return Explanation(signs=tuple(signs) or (Sign(cause=Cause.UNEXPLAINED, facts=_unexplained(record, fates)),))
 
 
-def _no_answer(record: QuestionRecord, _: Fates) -> str:
-    return record.trouble
-
-
 def _form(record: QuestionRecord, _: Fates) -> str:
     forms = (same_but_for_form(record.scoring, record.scene, each, record.answers) for each in _given(record))
     return next(filter(None, forms), "")
@@ -180,20 +176,12 @@ def _reader(record: QuestionRecord, fates: Fates) -> str:
     return where and f"{where}, and the answer given is '{cut(record.short, LONGEST)}'"
 
 
-def _limit(record: QuestionRecord, _: Fates) -> str:
-    return limit_reached(record)
-
-
 def _never_found(record: QuestionRecord, fates: Fates) -> str:
     missing = [fate for fate in fates if not fate.is_found]
     if not missing:
         return ""
     where = f"in any result of {_searches(record.searches)}" if record.searches else "there: no search was made"
     return f"{_of(missing, fates)} {'was' if len(missing) == 1 else 'were'} not {where}: {_names(missing)}"
-
-
-def _not_shown(_: QuestionRecord, fates: Fates) -> str:
-    return "; ".join(filter(None, map(_kept_from_model, fates)))
 
 
 def _kept_from_model(fate: GoldFate) -> str:
@@ -204,10 +192,6 @@ def _kept_from_model(fate: GoldFate) -> str:
     if fate.lost:
         return f"gold paragraph '{fate.name}' was shown at step {fate.seen[0].step} without its part with '{fate.lost}'"
     return ""
-
-
-def _contradicted(record: QuestionRecord, fates: Fates) -> str:
-    return "; ".join(dict.fromkeys(contradictions(record, fates)))
 
 
 def _not_used(record: QuestionRecord, fates: Fates) -> str:
@@ -226,13 +210,13 @@ def _unused(fate: GoldFate) -> str:
 
 
 _RULES: dict[Cause, Callable[[QuestionRecord, Fates], str]] = {
-    Cause.NO_ANSWER: _no_answer,
+    Cause.NO_ANSWER: lambda record, _: record.trouble,
     Cause.FORM: _form,
     Cause.READER: _reader,
-    Cause.LIMIT: _limit,
+    Cause.LIMIT: lambda record, _: limit_reached(record),
     Cause.NEVER_FOUND: _never_found,
-    Cause.NOT_SHOWN: _not_shown,
-    Cause.CONTRADICTED: _contradicted,
+    Cause.NOT_SHOWN: lambda _, fates: "; ".join(filter(None, map(_kept_from_model, fates))),
+    Cause.CONTRADICTED: lambda record, fates: "; ".join(dict.fromkeys(contradictions(record, fates))),
     Cause.NOT_USED: _not_used,
 }
 """The facts for which each cause applies to a question, in the order of precedence; empty where it doesn't."""

@@ -15,31 +15,22 @@ from cotrail.evaluation.causes.names_in_texts import (
     places,
     whole_name,
 )
-from cotrail.evaluation.causes.plain_words import UNITS, Reading, is_number, plain, read, stands_in
+from cotrail.evaluation.causes.plain_words import UNITS, Reading, is_number, listed, plain, read, stands_in
 
 MOST_BESIDE, MOST_IN_LIST = 40, 60
 """How many words of a clause, and of a list of answers, are looked at."""
 
-_NEGATIONS = frozenset(
-    "not never neither nor no none nobody nothing without except excluding unlike instead cannot hardly unlikely false "  # noqa: SIM905
-    "untrue incorrect wrong whether unless unclear unknown deny denies denied than".split()
-)
-_ALL = frozenset("all any anything anywhere anyone anybody every everything everywhere everyone everybody one".split())  # noqa: SIM905
+_NEGATIONS = frozenset(listed("negations"))
+_ALL = frozenset(listed("all"))
 """Behind these, "but" is "except"."""
 
-_BESIDES = frozenset(
-    "near outside over under above below before after until since beyond beside besides opposite like versus vs "  # noqa: SIM905
-    "against or either least most less left non anti pre post".split()
-)
+_BESIDES = frozenset(listed("besides"))
 """Before a text, these say that it is something else."""
 
 NO_DETAIL = _NEGATIONS | TELLING
 """Words without which an answer is another one."""
 
-_KINDS = HARMLESS | frozenset(
-    "county country nation island isle province region district year month decade century name title planet length "  # noqa: SIM905
-    "height width distance age total sum genre native citizen resident consists consist made out one".split()
-)
+_KINDS = HARMLESS.union(listed("kinds"))
 """What may be "of" an answer and is that answer: "the town of Marl"."""
 
 _ITEM_MARKS = frozenset(",;/|\n•")

@@ -9,32 +9,23 @@ from msgspec import Struct
 
 from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.engines.knowledge.words import STOP_WORDS
-from cotrail.evaluation.causes.plain_words import UNITS, Reading, american, is_number, plain, read, stands_in
+from cotrail.evaluation.causes.plain_words import UNITS, Reading, american, is_number, listed, plain, read, stands_in
 
 MOST_PLACES, MOST_IN_NAME = 100, 6
 """How often words are looked at in a text, and how many words of a name on either side of them."""
 
-_DIRECTIONS = frozenset(
-    "north south east west northern southern eastern western northeast northwest southeast southwest new upper lower "  # noqa: SIM905
-    "central inner outer greater".split()
-)
+_DIRECTIONS = frozenset(listed("directions"))
 _SUFFIXES = frozenset("junior senior ii iii iv vi vii viii ix elder younger fils pere".split())  # noqa: SIM905
 TELLING = _DIRECTIONS | _SUFFIXES
 """Words without which a name is another one."""
 
 _BEFORE_CHRIST = frozenset(("bc", "bce"))
 _CONNECTORS = frozenset("of de von van der du la al bin".split())  # noqa: SIM905
-HARMLESS = frozenset(
-    "mister mr mrs ms miss sir dame lord lady doctor professor president king queen emperor empress pope saint prince "  # noqa: SIM905
-    "princess captain general colonel senator governor minister river mount city town village state republic kingdom "
-    "company corporation incorporated limited fc afc plc llc film movie novel book song album".split()
-)
+HARMLESS = frozenset(listed("harmless"))
 """Titles of persons, and kinds of things: a name is the same with them before it."""
 
-_BEHIND_NAMES = frozenset("company corporation incorporated limited fc afc plc llc".split())  # noqa: SIM905
-INTRODUCING = frozenset(
-    "yes no so thus hence therefore well actually answer finally final sure ok okay probably born designed".split()  # noqa: SIM905
-)
+_BEHIND_NAMES = frozenset(listed("behind_names"))
+INTRODUCING = frozenset(listed("introducing"))
 """Words that begin an answer and are no name."""
 
 _CLAUSE_MARKS = frozenset(",;:!?()[]\n—\u2013|")

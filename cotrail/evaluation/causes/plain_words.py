@@ -7,10 +7,10 @@ kilometres" and "21.0 kilometers" are equal, and so are "1901-03-04" and "4 Marc
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cotrail.common.printable_text import few_marks
 from cotrail.common.toml_files import read_toml
@@ -32,15 +32,17 @@ _TOKEN = re.compile(r"[^\W_]+")
 _WITHIN = str.maketrans("", "", ".'’")  # noqa: RUF001
 _SYMBOLS: Mapping[str, str] = {"&": "and", "%": "percent", "$": "dollar", "€": "euro", "£": "pound"}
 
-MONTHS = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
-_SMALL = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
-    *("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"),
-)
-_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+LISTS: Mapping[str, Any] = read_toml(Path(__file__).with_name("word_lists.toml"))
+
+
+def listed(name: str) -> tuple[str, ...]:
+    """The words of a list of `word_lists.toml`, in their order."""
+    return tuple(LISTS[name].split())
+
+
+MONTHS = listed("months")
+_SMALL = listed("small_numbers")
+_TENS = listed("tens")
 _SCALES: Mapping[str, int] = {"hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9}
 _MOST_DIGITS = 15
 """Longer numbers aren't multiplied."""
@@ -50,9 +52,7 @@ _NUMBERS: Mapping[str, int] = {
     **{word: 10 * value for value, word in enumerate(_TENS, start=2)},
 }
 _WRITTEN: Mapping[str, list[str]] = read_toml(Path(__file__).with_name("written_forms.toml"))
-UNITS = frozenset(
-    "kilometre metre centimetre mile foot inch kilogram percent dollar euro pound year day hour minute".split()  # noqa: SIM905
-)
+UNITS = frozenset(listed("units"))
 """Units in their plain form."""
 
 _ALIKE: Mapping[str, str] = {
@@ -60,11 +60,7 @@ _ALIKE: Mapping[str, str] = {
     "sept": "september",
     **{form: word for word, forms in _WRITTEN.items() for form in (word, *forms)},
 }
-_ENDINGS = (
-    *(("isation", "ization"), ("ising", "izing"), ("ised", "ized"), ("ise", "ize"), ("yse", "yze")),
-    *(("our", "or"), ("ours", "ors"), ("oured", "ored"), ("tre", "ter"), ("tres", "ters"), ("bre", "ber")),
-    *(("ogue", "og"), ("lled", "led"), ("lling", "ling"), ("ller", "ler"), ("ence", "ense")),
-)
+_ENDINGS: Sequence[tuple[str, str]] = LISTS["british_endings"]
 """How British words end, and American ones."""
 
 _LEAST_STEM = 3

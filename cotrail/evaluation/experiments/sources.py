@@ -212,8 +212,9 @@ class Layout(Struct, frozen=True, kw_only=True):
 
 
 class Printed(Struct, frozen=True, kw_only=True):
-    """What a paper prints; said: where its figures are from, in a sentence. layouts: its tables by name.
+    """What a paper prints.
 
+    said: where its figures are from, in a sentence; empty where it prints none. layouts: its tables by name.
     names: those that it has for what it measures, as its file has them.
     """
 
@@ -226,7 +227,7 @@ def printed(name: str, places: Mapping[str, str] | None = None) -> Printed:
     """What the paper of that file prints; places: names of the columns of its datasets, where these are others."""
     raw = _read(name)
     layouts = [_layout(name, {"model": raw.get("model")}, layout, places) for layout in raw["layouts"]]
-    return Printed(said=raw["said"], layouts={each.name: each for each in layouts}, names=raw.get("names", {}))
+    return Printed(said=raw.get("said", ""), layouts={each.name: each for each in layouts}, names=raw.get("names", {}))
 
 
 def _layout(of: str, shared: Mapping[str, Any], layout: Mapping[str, Any], places: Mapping[str, str] | None) -> Layout:

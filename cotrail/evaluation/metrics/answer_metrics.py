@@ -1,15 +1,13 @@
 """The metrics of a question's answer, and those of its paragraphs and their ranking."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from math import inf
+from collections.abc import Callable, Mapping, Sequence
 from operator import contains
 
 from cotrail.common.answer_normalization import normalized, rouge_l
 from cotrail.data.datasets.spec import Scoring
 from cotrail.evaluation.metrics.answer_scores import tuning_f1
 from cotrail.evaluation.metrics.drop import published_spans
-from cotrail.evaluation.metrics.metric import Metric, ScoredQuestion
+from cotrail.evaluation.metrics.metric import ScoredQuestion
 from cotrail.evaluation.metrics.supporting_paragraphs import (
     SupportScores,
     answer_support_recall,
@@ -41,7 +39,7 @@ def cover_em_words(prediction: str, answers: Sequence[str]) -> float | None:
 
     The accuracy of UltraRAG and of R1-Searcher (its ACC_R). Several spans, and none, as in `cover_em`.
     """
-    return _covered(_has_words, prediction, answers)
+    return _covered(lambda said, span: set(span.split()) <= set(said.split()), prediction, answers)
 
 
 def _covered(covers: Covers, prediction: str, answers: Sequence[str]) -> float | None:
@@ -50,10 +48,6 @@ def _covered(covers: Covers, prediction: str, answers: Sequence[str]) -> float |
     said = normalized(prediction)
     spans_of = (map(normalized, published_spans(answer)) for answer in answers)
     return float(any(all(covers(said, span) if span else not said for span in spans) for spans in spans_of))
-
-
-def _has_words(prediction: str, span: str) -> bool:
-    return set(span.split()) <= set(prediction.split())
 
 
 # CRAG's three-valued score, as far as it needs no judge (facebookresearch/CRAG, `local_evaluation.py`).
@@ -107,167 +101,34 @@ def long_answer_score(scoring: Scoring, prediction: str, answers: Sequence[str])
     return max(rouge_l(prediction, answer) for answer in answers)
 
 
-METRICS = (
-    Metric(
-        name="answer_em",
-        title="Answer EM",
-        meaning="share of the answers that equal a published one, both normalized",
-        of="answer",
-        score=lambda question: None if question.agreement is None else question.agreement.em,
-        rank=2,
-        zero_or_one=True,
-    ),
-    Metric(
-        name="answer_f1",
-        title="Answer F1",
-        meaning="mean word overlap of the answer with the nearest published one",
-        of="answer",
-        score=lambda question: None if question.agreement is None else question.agreement.f1,
-        rank=3,
-    ),
-    Metric(
-        name="tuning_f1",
-        title="Answer F1 (DROP)",
-        meaning="the same by DROP's rules, as the released code of IRCoT tunes",
-        of="answer",
-        score=lambda question: tuning_f1(question.short, question.compared),
-    ),
-    Metric(
-        name="cover_em",
-        title="Cover EM",
-        meaning="share of the answers that contain a published one, even inside a word",
-        of="answer",
-        score=lambda question: cover_em(question.written, question.compared),
-        rank=5,
-        zero_or_one=True,
-    ),
-    Metric(
-        name="cover_em_words",
-        title="Cover EM (words)",
-        meaning="share of the answers that have all words of a published one, in any order",
-        of="answer",
-        score=lambda question: cover_em_words(question.written, question.compared),
-        zero_or_one=True,
-    ),
-    Metric(
-        name="crag",
-        title="CRAG",
-        meaning='mean of 1 for a right answer, 0 for none or "I don\'t know", -1 for others, without a judge',
-        of="answer",
-        score=lambda question: crag_score(question.short, question.compared),
-        lowest=-1.0,
-    ),
-    Metric(
-        name="rouge_l",
-        title="ROUGE-L",
-        meaning="mean ROUGE-L of the answer with the nearest published one (ELI5)",
-        of="answer",
-        score=lambda question: long_answer_score(question.scoring, question.written, question.compared),
-        rank=1,
-    ),
-)
+# What each metric is of a question.
 
 
-# The metrics of the paragraphs that were collected for a question.
-
-
-def _agreement(part: Callable[[SupportScores], float | None]) -> Callable[[ScoredQuestion], float | None]:
+def _of_support(part: Callable[[SupportScores], float | None]) -> Callable[[ScoredQuestion], float | None]:
     return lambda question: None if question.support is None else part(question.support)
 
 
-PARAGRAPH_METRICS = (
-    Metric(
-        name="paragraph_recall",
-        title="Paragraph recall",
-        meaning="mean share of a question's gold paragraphs that were collected",
-        of="paragraphs",
-        score=_agreement(lambda support: support.recall),
-        rank=4,
-    ),
-    Metric(
-        name="paragraph_precision",
-        title="Paragraph precision",
-        meaning="mean share of a question's collected paragraphs that are gold",
-        of="paragraphs",
-        score=_agreement(lambda support: support.precision),
-    ),
-    Metric(
-        name="paragraph_f1",
-        title="Paragraph F1",
-        meaning="mean harmonic mean of those two",
-        of="paragraphs",
-        score=_agreement(lambda support: support.f1),
-    ),
-    Metric(
-        name="paragraph_em",
-        title="Paragraph EM",
-        meaning="share of the questions that collected the gold paragraphs and no others",
-        of="paragraphs",
-        score=_agreement(lambda support: support.em),
-        zero_or_one=True,
-    ),
-    Metric(
-        name="title_recall",
-        title="Title recall",
-        meaning="mean share of a question's gold titles that were collected",
-        of="paragraphs",
-        score=_agreement(lambda support: support.title_recall),
-    ),
-    Metric(
-        name="answer_support_recall",
-        title="Answer-support recall",
-        meaning="mean share of an answer's spans that occur in a collected paragraph",
-        of="paragraphs",
-        score=lambda question: answer_support_recall(question.collected, question.answers),
-    ),
-    Metric(
-        name="paragraphs_collected",
-        title="Paragraphs collected",
-        meaning="mean number of paragraphs collected for a question",
-        of="paragraphs",
-        score=lambda question: len(question.collected),
-        highest=inf,
-        rank=6,
-    ),
-)
-
-
-# The metrics of the order in which a question's paragraphs were found, against its judged documents.
-
-NDCG_CUT = 10
-"""The paragraphs that NDCG looks at, as in BEIR and BrowseComp-Plus."""
-
-RECALL_CUTS = (5, 10, 100)
-"""Those that recall looks at: BrowseComp-Plus reports it at 5 and 100, BEIR at 100."""
-
-
-def _recall(cut: int, question: ScoredQuestion) -> float | None:
-    return recall_at(question.judged, cut)
-
-
-RANKING_METRICS = (
-    Metric(
-        name=f"ndcg_at_{NDCG_CUT}",
-        title=f"NDCG@{NDCG_CUT}",
-        meaning=f"mean gain of the first {NDCG_CUT} paragraphs found, over that of the best order of the gold ones",
-        of="paragraphs",
-        score=lambda question: ndcg(question.judged, NDCG_CUT),
-    ),
-    *(
-        Metric(
-            name=f"recall_at_{cut}",
-            title=f"Recall@{cut}",
-            meaning=f"mean share of a question's gold paragraphs among the first {cut} found",
-            of="paragraphs",
-            score=partial(_recall, cut),
-        )
-        for cut in RECALL_CUTS
-    ),
-    Metric(
-        name="mrr",
-        title="MRR",
-        meaning="mean of 1 over the rank of a question's first gold paragraph",
-        of="paragraphs",
-        score=lambda question: reciprocal_rank(question.judged),
-    ),
-)
+SCORES: Mapping[str, Callable[[ScoredQuestion], float | None]] = {
+    "answer_em": lambda question: None if question.agreement is None else question.agreement.em,
+    "answer_f1": lambda question: None if question.agreement is None else question.agreement.f1,
+    "tuning_f1": lambda question: tuning_f1(question.short, question.compared),
+    "cover_em": lambda question: cover_em(question.written, question.compared),
+    "cover_em_words": lambda question: cover_em_words(question.written, question.compared),
+    "crag": lambda question: crag_score(question.short, question.compared),
+    "rouge_l": lambda question: long_answer_score(question.scoring, question.written, question.compared),
+    "paragraph_recall": _of_support(lambda support: support.recall),
+    "paragraph_precision": _of_support(lambda support: support.precision),
+    "paragraph_f1": _of_support(lambda support: support.f1),
+    "paragraph_em": _of_support(lambda support: support.em),
+    "title_recall": _of_support(lambda support: support.title_recall),
+    "answer_support_recall": lambda question: answer_support_recall(question.collected, question.answers),
+    "paragraphs_collected": lambda question: len(question.collected),
+    # Of the order in which paragraphs were found: BEIR reports NDCG at 10 and recall at 100, BrowseComp-Plus NDCG at 10
+    # and recall at 5 and 100.
+    "ndcg_at_10": lambda question: ndcg(question.judged, 10),
+    "recall_at_5": lambda question: recall_at(question.judged, 5),
+    "recall_at_10": lambda question: recall_at(question.judged, 10),
+    "recall_at_100": lambda question: recall_at(question.judged, 100),
+    "mrr": lambda question: reciprocal_rank(question.judged),
+}
+"""By the names of `metrics.toml`: the value of a question, None where its dataset publishes nothing to compare with."""

@@ -1,12 +1,14 @@
 """The metrics of questions, in the order in which scores are listed."""
 
-from cotrail.evaluation.metrics import answer_metrics
+from pathlib import Path
+
+from cotrail.common.toml_files import read_toml
+from cotrail.evaluation.metrics.answer_metrics import SCORES
 from cotrail.evaluation.metrics.metric import Metric
 
-METRICS: dict[str, Metric] = {
-    metric.name: metric
-    for metric in (*answer_metrics.METRICS, *answer_metrics.PARAGRAPH_METRICS, *answer_metrics.RANKING_METRICS)
-}
+_DESCRIBED = read_toml(Path(__file__).with_name("metrics.toml"))
+
+METRICS = {name: Metric(name=name, score=SCORES[name], **said) for name, said in _DESCRIBED.items()}
 """The metrics by name; extensions add to them."""
 
 BUILT_IN = frozenset(METRICS)

@@ -32,7 +32,7 @@ from cotrail.systems.judge.judgement import (
 from cotrail.systems.judge.rubric import PLACES, Rubric, built_in
 from cotrail.systems.parts.prompting import filled
 from cotrail.systems.parts.rules import StepBound
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 # What others wrote in a judge's prompt: plain text between tags that occur in nothing of it.
 #
@@ -244,11 +244,6 @@ def _share(percent: float | None) -> float | None:
     return None if percent is None else rounded(percent / 100, SHARE_DECIMALS)
 
 
-def run_needs(settings: JudgeSettings) -> Needs:  # noqa: ARG001
-    """A model that answers in a form that is asked for."""
-    return Needs(capabilities=JUDGING)
-
-
 def step_bounds(question: Question, settings: JudgeSettings) -> tuple[StepBound, ...]:
     """See `SystemSpec`: one verdict, two for a pair; or a list of claims and a verdict on each."""
     rubric, output = settings.rubric, settings.max_tokens
@@ -275,13 +270,10 @@ def _shown_words(question: Question) -> int:
 
 
 SPEC = SystemSpec(
-    name="judge",
-    version=1,
-    title="Judge",
-    paper="after Zheng et al., 2023, https://arxiv.org/abs/2306.05685",
+    **description("judge"),
     settings=JudgeSettings,
     open=judge,
-    needs=run_needs,
+    needs=always(Needs(capabilities=JUDGING)),
     details=Judgement,
     step_bounds=step_bounds,
     judges=True,

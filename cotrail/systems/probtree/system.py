@@ -28,7 +28,7 @@ from cotrail.systems.parts.rules import Limited, StepBound
 from cotrail.systems.parts.searching import SearchSettings, each_found, shown
 from cotrail.systems.parts.steps import in_parallel, last_step
 from cotrail.systems.probtree.tree import UNKNOWN, Candidate, GrowingTree, Node, QuestionTree, Source, has_references
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, description
 
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"\s*")
@@ -273,20 +273,12 @@ def step_bounds(question: Question, settings: ProbTreeSettings) -> tuple[StepBou
     return (tree, answers, *([StepBound(kind="retrieve", times=searches)] if settings.open else ()))
 
 
-SPECS = (
-    SystemSpec(
-        name="probtree",
-        version=1,
-        title="ProbTree",
-        paper="Cao et al., 2023, https://arxiv.org/abs/2311.13982",
-        ablations={
-            "without what the model knows (closed book)": {"sources": "open"},
-            "without paragraphs (open book)": {"sources": "closed"},
-        },
-        settings=ProbTreeSettings,
-        open=probtree,
-        needs=run_needs,
-        details=QuestionTree,
-        step_bounds=step_bounds,
-    ),
+SPEC = SystemSpec(
+    **description("probtree"),
+    settings=ProbTreeSettings,
+    open=probtree,
+    needs=run_needs,
+    details=QuestionTree,
+    step_bounds=step_bounds,
 )
+SPECS = (SPEC,)

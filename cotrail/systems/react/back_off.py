@@ -19,7 +19,7 @@ from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.steps import texts_before, texts_of
 from cotrail.systems.react import react as acting
 from cotrail.systems.react.react import STEPS, ReActSettings, react
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, description
 
 CHAINS = own_words("react_chains")
 OWN: Mapping[str, str] = dict(sorted({**acting.OWN, **CHAINS}.items()))
@@ -103,7 +103,7 @@ def voted_by(chains: tuple[str, ...]) -> Voted:
 
 def run_needs(settings: BackOffSettings) -> Needs:
     """What ReAct needs, and several chains."""
-    return replace(acting.run_needs(settings.react), words=OWN, samples=True)
+    return replace(acting.SPEC.needs(settings.react), words=OWN, samples=True)
 
 
 def step_bounds(question: Question, settings: BackOffSettings) -> tuple[StepBound, ...]:
@@ -114,12 +114,8 @@ def step_bounds(question: Question, settings: BackOffSettings) -> tuple[StepBoun
     return (chains, *acting.step_bounds(question, settings.react))
 
 
-REACT_SELF_CONSISTENCY = SystemSpec(
-    name="react-self-consistency",
-    version=1,
-    title="ReAct → CoT-SC",
-    paper="Yao et al., 2023, https://arxiv.org/abs/2210.03629",
-    authors_words={**acting.SPEC.authors_words, "cotqa_simple6": "chain_examples", "cotqa_simple3": "chain_examples"},
+SPEC = SystemSpec(
+    **description("react-self-consistency"),
     settings=BackOffSettings,
     open=react_self_consistency,
     needs=run_needs,
@@ -127,8 +123,4 @@ REACT_SELF_CONSISTENCY = SystemSpec(
     details=Votes,
 )
 
-SELF_CONSISTENCY_REACT = replace(
-    REACT_SELF_CONSISTENCY, name="self-consistency-react", title="CoT-SC → ReAct", open=self_consistency_react
-)
-
-SPECS = (REACT_SELF_CONSISTENCY, SELF_CONSISTENCY_REACT)
+SPECS = (SPEC, replace(SPEC, **description("self-consistency-react"), open=self_consistency_react))

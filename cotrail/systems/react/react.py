@@ -14,7 +14,7 @@ from cotrail.systems.parts.prompting import chosen_words, own_words, worded
 from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.searching import query_words
 from cotrail.systems.parts.steps import text_of, until_stop
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 # The environment in which ReAct acts: pages that are opened and looked through (Yao et al., 2023, section 3.1).
 
@@ -213,11 +213,6 @@ def acted(prompt: Prompt, number: int, thought: str, action: str | None = None) 
     return thinking if action is None else thinking.append(" ", Written(action))
 
 
-def run_needs(_: ReActSettings) -> Needs:
-    """A corpus whose pages have titles."""
-    return Needs(words=OWN, corpus=True)
-
-
 def step_bounds(question: Question, settings: ReActSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: at worst the model is asked for each action alone, and no title is written as its page's."""
     steps = settings.steps
@@ -230,15 +225,10 @@ def step_bounds(question: Question, settings: ReActSettings) -> tuple[StepBound,
 
 
 SPEC = SystemSpec(
-    name="react",
-    version=1,
-    title="ReAct",
-    paper="Yao et al., 2023, https://arxiv.org/abs/2210.03629",
-    authors_words={"webthink_simple6": "examples", "webthink_simple3": "examples"},
+    **description("react"),
     settings=ReActSettings,
     open=react,
-    needs=run_needs,
+    needs=always(Needs(words=OWN, corpus=True)),
     step_bounds=step_bounds,
 )
-
 SPECS = (SPEC,)

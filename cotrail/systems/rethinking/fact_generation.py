@@ -10,11 +10,13 @@ quotation marks, and words that begin with a capital letter, with the small word
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.common.answer_normalization import normalized
+from cotrail.common.toml_files import read_toml
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations, Shots
@@ -42,50 +44,18 @@ def _asking(fact: str, entity: str, question: str) -> Demonstration:
     return Demonstration(id=question, paragraphs=(), question=entity_question(fact, entity), answer=question)
 
 
-def _reading(paragraph: Paragraph, question: str, answer: str) -> Demonstration:
+def _reading(text: str, question: str, answer: str, title: str = "", id: str = "") -> Demonstration:  # noqa: A002
+    paragraph = Paragraph(id=id, title=title, text=text) if id else passage_of(text)
     return Demonstration(id=question, paragraphs=(paragraph,), question=question, answer=answer)
 
 
-ENTITY_QUESTIONS = Demonstrations(
-    items=(
-        _asking("Reykjavik is the capital of Iceland.", "Reykjavik", "Which city is the capital of Iceland?"),
-        _asking("Lake Geneva is 310 metres deep.", "310", "How many metres deep is Lake Geneva?"),
-        _asking("Lake Geneva is 310 metres deep.", "Lake Geneva", "Which lake is 310 metres deep?"),
-        _asking("Carmen was composed by Georges Bizet.", "Georges Bizet", "Who composed Carmen?"),
-        _asking("Carmen was composed by Georges Bizet.", "Carmen", "Which opera was composed by Georges Bizet?"),
-        _asking("The Danube flows into the Black Sea.", "Black Sea", "Which sea does the Danube flow into?"),
-        _asking("Mária Telkes was born in Budapest in 1900.", "Budapest", "Where was Mária Telkes born?"),
-        _asking("Mária Telkes was born in Budapest in 1900.", "1900", "When was Mária Telkes born?"),
-    )
-)
+_SHOWN = read_toml(Path(__file__).with_name("demonstrations.toml"))
+
+
+ENTITY_QUESTIONS = Demonstrations(items=tuple(_asking(**each) for each in _SHOWN["entity_questions"]))
 """Demonstrations of questions about one part or another of a sentence."""
 
-SPANS = Demonstrations(
-    items=(
-        _reading(
-            Paragraph(
-                id="lake-geneva",
-                title="Lake Geneva",
-                text="Lake Geneva lies north of the Alps and is shared between Switzerland and France. It is 310 "
-                "metres deep, and Lausanne and Geneva are on its shores.",
-            ),
-            "How many metres deep is Lake Geneva?",
-            "310",
-        ),
-        _reading(passage_of("Mária Telkes was born in Budapest in 1900."), "When was Mária Telkes born?", "1900"),
-        _reading(
-            Paragraph(
-                id="carmen",
-                title="Carmen",
-                text="Carmen is an opera in four acts by the French composer Georges Bizet. It was first performed in "
-                "Paris in 1875.",
-            ),
-            "Who composed Carmen?",
-            "Georges Bizet",
-        ),
-        _reading(passage_of("Reykjavik is the capital of Iceland."), "In which year was Reykjavik founded?", UNKNOWN),
-    )
-)
+SPANS = Demonstrations(items=tuple(_reading(**each) for each in _SHOWN["spans"]))
 """Demonstrations of answers by the words of a paragraph."""
 
 

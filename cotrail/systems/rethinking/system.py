@@ -32,7 +32,7 @@ from cotrail.systems.parts.tasks import OPENINGS, task_answer, task_prompt, task
 from cotrail.systems.rethinking.evidence import find_evidence, select_facts
 from cotrail.systems.rethinking.fact_generation import ENTITY_QUESTIONS, SPANS, generate_facts
 from cotrail.systems.rethinking.settings import RethinkingSettings
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, description
 
 
 def infer_answer(question: Question, facts: tuple[str, ...], shots: Shots, settings: RethinkingSettings) -> Part[str]:
@@ -168,14 +168,7 @@ def run_needs(settings: RethinkingSettings) -> Needs:
 
 
 SPEC = SystemSpec(
-    name="rethinking",
-    version=1,
-    title="Rethinking with retrieval",
-    paper="He et al., 2022, https://arxiv.org/abs/2301.00303",
-    ablations={
-        "searching with the question (table 3)": {"query": "question"},
-        "the most faithful chain decides (section 5.3)": {"voting": False},
-    },
+    **description("rethinking"),
     settings=RethinkingSettings,
     open=rethinking,
     needs=run_needs,

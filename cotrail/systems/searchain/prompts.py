@@ -11,7 +11,7 @@ from cotrail.common.answer_normalization import normalized
 from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.demonstrations import QUESTION, Shots
 from cotrail.core.prompts import Asked, Prompt, Shown, Turn, user
-from cotrail.core.questions import Paragraph, Question, QuestionSort
+from cotrail.core.questions import Paragraph, Question
 from cotrail.faithfulness.paper import all_sentences
 from cotrail.systems.parts.prompting import chosen_words, filled, own_words
 from cotrail.systems.searchain.settings import SearChainSettings
@@ -70,42 +70,10 @@ def _numbers(marks: str, most: int) -> Iterator[int]:
         yield from range(first, last + 1) if first <= last else (first, last)
 
 
-TASK = """\
-Construct a global reasoning chain for the [Question] at the end: queries to a search engine, each with its answer, \
-that lead to the answer of the question step by step. Plan the whole chain before you write it, and write all of it.
+_OWN = own_words("searchain")
+"""The parts of the prompt; a statement is what the final content ends with, by the sort of questions."""
 
-[Query 1]: the first query. It asks for one fact and names everything that it asks about, without pronouns.
-[Answer 1]: the answer to it, in a short sentence.
-[Query 2]: the next query, which may use the answers before it.
-[Answer 2]: and so on.
-"""
-
-UNSOLVED_QUERY = """\
-If you do not know the answer to a query, do not guess. Write the query behind [Unsolved Query] and stop there. You \
-will be given a Reference that answers it, and then continue the chain:
-[Unsolved Query]: the query that you can not answer.
-"""
-
-FINAL_CONTENT = """\
-When the chain is complete, end it with the reasoning in a few sentences:
-[Final Content]: the reasoning. """
-
-STATEMENTS: dict[QuestionSort, str] = {
-    "multi-hop": 'Its last sentence is "So the answer is ...", with as few words as possible for the answer.',
-    "slot-filling": (
-        "The question names a subject and a relation, and asks for the object that the subject has this relation to. "
-        'The last sentence is "So the answer is ...", with as few words as possible for the object.'
-    ),
-    "fact-checking": (
-        'The question asks whether a claim is true. The last sentence is "So the answer is true." where the facts '
-        'support the claim, and "So the answer is false." where they refute it.'
-    ),
-    "long-form": "It explains the answer to someone who knows nothing of the matter, in a paragraph.",
-}
-"""What the final content ends with."""
-
-EXAMPLES = own_words("searchain")["examples"]
-EXAMPLES_WITHOUT_RETRIEVAL = own_words("searchain")["examples_without_retrieval"]
+EXAMPLES, EXAMPLES_WITHOUT_RETRIEVAL = _OWN["examples"], _OWN["examples_without_retrieval"]
 
 PROMPT = "prompt"
 """The name of the prompt for chains."""
@@ -121,14 +89,14 @@ def chain_prompt(question: Question, shots: Shots, settings: SearChainSettings) 
 
 def own_prompt(settings: SearChainSettings) -> str:
     """Cotrail's own prompt for chains, with `QUESTION` in the question's place."""
-    statement = STATEMENTS[settings.questions]
-    if settings.retrieve and settings.tracing:
-        parts = (f"{TASK}{UNSOLVED_QUERY}{FINAL_CONTENT}{MARKING}{statement}", EXAMPLES)
-    elif settings.retrieve:
-        parts = (f"{TASK}{UNSOLVED_QUERY}{FINAL_CONTENT}{statement}", without_marks(EXAMPLES))
-    else:
-        parts = (f"{TASK}{FINAL_CONTENT}{statement}", EXAMPLES_WITHOUT_RETRIEVAL)
-    return "\n\n".join((*parts, f"[Question]: {QUESTION}"))
+    marked = settings.retrieve and settings.tracing
+    ending = f"{_OWN['final_content']} {MARKING if marked else ''}{_OWN[f'statement_{settings.questions}']}"
+    unsolved = (_OWN["unsolved_query"],) if settings.retrieve else ()
+    examples = EXAMPLES_WITHOUT_RETRIEVAL
+    if settings.retrieve:
+        examples = EXAMPLES if marked else without_marks(EXAMPLES)
+    instructions = "\n".join((_OWN["task"], *unsolved, ending))
+    return "\n\n".join((instructions, examples, f"[Question]: {QUESTION}"))
 
 
 def feedback(question: Question, node: Node, document: Paragraph | None, settings: SearChainSettings) -> Turn:
@@ -159,7 +127,7 @@ def final_prompt(question: Question, pairs: Sequence[tuple[str, str]], settings:
     question_piece = Asked(question.text, "[Question]: {question}\n")
     asks = (
         "You can try to generate the final answer for the [Question] by referring to the [Query]-[Answer] pairs, "
-        f"starting with [Final Content]. {MARKING}{STATEMENTS[settings.questions]}\n"
+        f"starting with [Final Content]. {MARKING}{_OWN[f'statement_{settings.questions}']}\n"
     )
     return user(asks, question_piece, numbered)
 

@@ -27,22 +27,12 @@ from cotrail.systems.parts.document_reading import Reading, read_document, reade
 from cotrail.systems.parts.rules import Limited, StepBound
 from cotrail.systems.parts.searching import query_words
 from cotrail.systems.parts.steps import in_parallel, last_step
+from cotrail.systems.searchain import prompts
 from cotrail.systems.searchain.chain_of_query import read_chain
 from cotrail.systems.searchain.format_violations import MOST_CHARACTERS
-from cotrail.systems.searchain.prompts import (
-    PROMPT,
-    chain_prompt,
-    feedback,
-    final_prompt,
-    marked_parts,
-    own_prompt,
-    parts_by_answers,
-    stated_finally,
-    without_marks,
-)
 from cotrail.systems.searchain.settings import SearChainSettings
 from cotrail.systems.searchain.tree import GrowingTree, Node, Source, Tree
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, description
 
 # The most steps that Search-in-the-Chain takes by its settings.
 
@@ -52,7 +42,8 @@ _COMPARING_KINDS = {"embedder": "embed", "rater": "rate"}
 def step_bounds(question: Question, settings: SearChainSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: every query of every chain is searched for and read, and stays in the conversation."""
     rounds = settings.rounds if settings.retrieve else 1
-    shown = rounds * (settings.max_chain_tokens + settings.max_paragraph_words) + len(own_prompt(settings).split())
+    own_words = len(prompts.own_prompt(settings).split())
+    shown = own_words + rounds * (settings.max_chain_tokens + settings.max_paragraph_words)
     form = AnswerForm.PROMPT
     chains = StepBound(kind="reason", times=rounds, output=settings.max_chain_tokens, words=shown, form=form)
     final = StepBound(kind="reason", times=1, output=settings.max_final_tokens, words=shown, form=form)
@@ -93,7 +84,7 @@ def note_end(message: Generated, round: int, tree: GrowingTree) -> None:  # noqa
 def trace(chat: Prompt, question: Question, tree: GrowingTree, settings: SearChainSettings) -> Part[str]:
     """The final content, for which the model is asked in one more turn, and whose marks the tree takes."""
     path = tuple(tree.path.values())
-    chat = chat.add(final_prompt(question, tree.pairs, settings))
+    chat = chat.add(prompts.final_prompt(question, tree.pairs, settings))
     message = expect((yield from last_step(_message(chat, settings.max_final_tokens, settings))), Generated)
     turn = tree.rounds + 1
     chain = read_chain(message.text, round=turn, most=settings.max_queries)
@@ -104,13 +95,13 @@ def trace(chat: Prompt, question: Question, tree: GrowingTree, settings: SearCha
     cite(final, turn, dict(enumerate(path, start=1)), tree)
     if final and not tree.marks:
         tree.record(turn, "no marks", final)
-        tree.marks = parts_by_answers(final, path)
+        tree.marks = prompts.parts_by_answers(final, path)
     return final
 
 
 def cite(final: str, round: int, cited: Mapping[int, Node], tree: GrowingTree) -> None:  # noqa: A002
     """Have the tree take the marks of a final content; cited: the nodes by the numbers of marks."""
-    tree.marks, unknown = marked_parts(final, cited)
+    tree.marks, unknown = prompts.marked_parts(final, cited)
     for mark in unknown:
         tree.record(round, "unknown mark", mark)
 
@@ -138,12 +129,12 @@ def _cut(text: str) -> str:
 def searchain(question: Question, shots: Shots, settings: SearChainSettings) -> System:
     """Have the model write chains until retrieval corrects and completes no node, then the final content."""
     tree = GrowingTree()
-    chat = chain_prompt(question, shots, settings)
+    chat = prompts.chain_prompt(question, shots, settings)
     root: Node | None = None
     with Limited() as end:
         while tree.rounds < settings.rounds:
             if root is not None:
-                chat = chat.add(feedback(question, root, tree.document_of(root), settings))
+                chat = chat.add(prompts.feedback(question, root, tree.document_of(root), settings))
             message = yield from write(chat, settings.max_chain_tokens, settings)
             chat = chat.wrote(message.text, carried=message.carried)
             chain = read_chain(
@@ -259,7 +250,7 @@ def answer(final: str, tree: GrowingTree, settings: SearChainSettings, limit: st
     """The final content as the answer, with the path as its chain of thought; limit: see `Answer`."""
     path = tuple(tree.path.values())
     return Answer(
-        text=without_marks(final),
+        text=prompts.without_marks(final),
         limit=limit,
         sentences=tuple(f"{query} {answer}" if answer else query for query, answer in tree.pairs),
         paragraphs=tuple(tree.documents.values()),
@@ -267,7 +258,7 @@ def answer(final: str, tree: GrowingTree, settings: SearChainSettings, limit: st
             nodes=tuple(tree.nodes),
             path=tuple(node.number for node in path),
             final=final,
-            stated=stated_finally(final),
+            stated=prompts.stated_finally(final),
             marks=tree.marks,
             oddities=tuple(tree.violations),
             rounds=tree.rounds,
@@ -287,10 +278,10 @@ def run_needs(settings: SearChainSettings) -> Needs:
     The language model as a reader has to tell the probabilities of its tokens, unless its `confidence` needs none.
     """
     if not settings.retrieve:
-        return Needs(words={PROMPT: own_prompt(settings)}, capabilities=frozenset({"turns"}))
+        return Needs(words={prompts.PROMPT: prompts.own_prompt(settings)}, capabilities=frozenset({"turns"}))
     reader: frozenset[Capability] = reader_capabilities(settings) if settings.reads else frozenset()
     return Needs(
-        words={PROMPT: own_prompt(settings)},
+        words={prompts.PROMPT: prompts.own_prompt(settings)},
         corpus=True,
         engines=(reader_engines(settings) if settings.reads else ()) + _COMPARING.get(settings.duplicates, ()),
         capabilities=frozenset({"turns", *reader}),
@@ -310,16 +301,7 @@ def released(*, instructed: bool) -> dict[str, Any]:  # noqa: ARG001 - see `Rele
 
 
 SPEC = SystemSpec(
-    name="searchain",
-    version=1,
-    title="SearChain",
-    paper="Xu et al., 2023, https://arxiv.org/abs/2304.14732",
-    ablations={
-        "w/o IR (table 1)": {"retrieve": False},
-        "w/o Verification (table 1)": {"verify": False},
-        "w/o Completion (table 1)": {"complete": False},
-        "without a last turn that traces the path": {"tracing": False},
-    },
+    **description("searchain"),
     settings=SearChainSettings,
     open=searchain,
     needs=run_needs,

@@ -1,12 +1,15 @@
-"""What tells published agents apart that search by tags: their marks, prompts and rules. A record an agent."""
+"""What tells published agents apart that search by tags: their marks, prompts and rules."""
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from cotrail.common.humanize import Positive, Temperature
+from cotrail.common.toml_files import read_toml
 from cotrail.core.actions.generate import Reason
 from cotrail.core.demonstrations import Shots
 from cotrail.core.prompts import Piece, Prompt, Text
@@ -65,8 +68,8 @@ class TagAgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What tokens that have occurred are penalised by; 1 for nothing."""
 
 
-class TagAgent(Struct, frozen=True, kw_only=True):
-    """A published agent.
+class TagAgent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A published agent; cotrail's are in `agents.toml`.
 
     words: the folder of its prompts. layout: whether these are turns of a conversation, or plain text.
     query: what stands around a query; nested: where it begins if that is opened twice. cleaned: what is put in place of
@@ -75,23 +78,22 @@ class TagAgent(Struct, frozen=True, kw_only=True):
         where there is an opening tag, and else the end; words that say so, in either case; or the end.
     found: what stands around what was found; document: the form of a paragraph in it; gap: between two of them;
         none_found: what stands there where nothing was.
-    answer: the answer in all that the model wrote, None where it states none.
+    answer: where all that the model wrote has the answer: in the last tags, in the last ones that are `closed`, in the
+        box of the first tags, or in the last box.
     retries: whether the model is reminded where it neither searches nor answers, and continues; else it has ended.
     reads: who reads the paragraphs, so that the agent is shown only what that finds in them: a further prompt, or an
         explorer that searches and opens pages itself; nobody where empty.
     repeats: what a query leads to that was searched for before: another search, words that say so, or the end.
-    meaning: what it does, in a sentence; released: settings of the authors' code where it departs from the paper.
+    settings: those with other defaults than the type has; released: those of the authors' code where it departs from
+        the paper.
     """
 
-    name: str
-    title: str
-    paper: str
     words: str
-    settings: type[TagAgentSettings]
+    settings: Mapping[str, Any]
     query: tuple[str, str]
     found: tuple[str, str]
     document: str
-    answer: Callable[[str], str | None]
+    answer: Literal["tagged", "closed", "boxed in tags", "boxed"]
     layout: Literal["turns", "plain"] = "turns"
     nested: Literal["first", "last"] = "first"
     gap: str = ""
@@ -102,7 +104,6 @@ class TagAgent(Struct, frozen=True, kw_only=True):
     retries: bool = False
     reads: Literal["", "documents", "explorer"] = ""
     repeats: Literal["searched", "told", "end"] = "searched"
-    meaning: str
     released: Mapping[str, Any] = {}
 
     @property
@@ -122,8 +123,17 @@ class TagAgent(Struct, frozen=True, kw_only=True):
     def has_ended(self, text: str, query: str | None, queries: Sequence[str]) -> bool:
         """Return whether nothing follows what was written; queries: those that were searched for before."""
         if query is None:
-            return not self.retries or self.answer(text) is not None
+            return not self.retries or self.answer_in(text) is not None
         return self.repeats == "end" and query in queries
+
+    def answer_in(self, text: str) -> str | None:
+        """The answer in all that the model wrote; None where it states none."""
+        return _ANSWERS[self.answer](text)
+
+    def settings_type(self) -> type[TagAgentSettings]:
+        """The settings of its runs, a type of its own at each call."""
+        read = msgspec.convert(self.settings, TagAgentSettings)
+        return with_defaults(TagAgentSettings, **{name: getattr(read, name) for name in self.settings})
 
 
 def tagged_answer(text: str) -> str | None:
@@ -151,118 +161,15 @@ def boxed_text(text: str) -> str | None:
     return (result[len(TEXT) : -1] if is_text else result).strip().strip("()")
 
 
-SEARCH_R1 = TagAgent(
-    name="search-r1",
-    title="Search-R1",
-    meaning="Have a model that was trained to search with tags reason, search, and answer in one message.",
-    paper="Jin et al., 2025, https://arxiv.org/abs/2503.09516",
-    words="search_r1",
-    settings=with_defaults(
-        TagAgentSettings, search=SearchSettings(count=3), calls=5, max_tokens=500, found_tokens=500, window_tokens=4096
-    ),
-    query=("<search>", "</search>"),
-    found=("\n\n<information>", "</information>\n\n"),
-    document="Doc {number}(Title: {title}) {text}",
-    gap="\n",
-    answer=closed_answer,
-    retries=True,
-)
+_ANSWERS: Mapping[str, Callable[[str], str | None]] = {
+    "tagged": tagged_answer,
+    "closed": closed_answer,
+    "boxed in tags": boxed_in_answer,
+    "boxed": boxed_text,
+}
 
-ZEROSEARCH = TagAgent(
-    name="zerosearch",
-    title="ZeroSearch",
-    meaning="Do as Search-R1 does, with a model that learned it from a simulated search engine.",
-    paper="Sun et al., 2025, https://arxiv.org/abs/2505.04588",
-    words="zerosearch",
-    settings=with_defaults(TagAgentSettings, calls=5, max_tokens=500, found_tokens=500, window_tokens=4096),
-    query=SEARCH_R1.query,
-    found=SEARCH_R1.found,
-    document="Doc {number}: {title} {text}",
-    gap=SEARCH_R1.gap,
-    answer=closed_answer,
-    retries=True,
-)
-
-RESEARCH = TagAgent(
-    name="research",
-    title="ReSearch",
-    meaning="Have a model that was trained on it think and search in turn, and box its result.",
-    paper="Chen et al., 2025, https://arxiv.org/abs/2503.19470",
-    words="research",
-    settings=with_defaults(TagAgentSettings, calls=32, max_tokens=1024, total_tokens=8192),
-    query=("<search>", "</search>"),
-    found=(" <result>\n", "\n</result>"),
-    document="{title}\n{text}",
-    gap="\n\n",
-    nested="last",
-    queryless="told",
-    ends_answer=False,
-    answer=boxed_in_answer,
-)
-
-R1_SEARCHER = TagAgent(
-    name="r1-searcher",
-    title="R1-Searcher",
-    meaning="Have a model that was trained on it search while it thinks, in plain text, and answer.",
-    released={"unanswered": "I don't know."},
-    paper="Song et al., 2025, https://arxiv.org/abs/2503.05592",
-    words="r1_searcher",
-    settings=with_defaults(TagAgentSettings, calls=9, top_p=0.95),
-    query=("<|begin_of_query|>", "<|end_of_query|>"),
-    found=("\n\n<|begin_of_documents|>\n", "<|end_of_documents|>\n\n"),
-    document="({number}){title} {text}\n",
-    layout="plain",
-    nested="last",
-    cleaned=(('"', ""), ("'", ""), ("\t", " "), ("...", "")),
-    queryless="end",
-    none_found="None",
-    answer=tagged_answer,
-)
-
-SEARCH_O1 = TagAgent(
-    name="search-o1",
-    title="Search-o1",
-    meaning="Have a reasoning model search while it thinks; a further prompt takes from the pages what helps.",
-    paper="Li et al., 2025, https://arxiv.org/abs/2501.05366",
-    words="search_o1",
-    settings=with_defaults(
-        TagAgentSettings,
-        search=SearchSettings(count=10),
-        calls=15,
-        searches=10,
-        max_tokens=8192,
-        temperature=0.7,
-        top_p=0.8,
-        top_k=20,
-        repetition_penalty=1.05,
-    ),
-    query=("<|begin_search_query|>", "<|end_search_query|>"),
-    found=("\n\n<|begin_search_result|>", "<|end_search_result|>\n\n"),
-    document="Page {number}: {title}\n{text}\n",
-    ends_answer=False,
-    answer=boxed_text,
-    reads="documents",
-    repeats="told",
-)
-
-WEBTHINKER = TagAgent(
-    name="webthinker",
-    title="WebThinker",
-    meaning="Do as Search-o1 does, where an explorer searches further and opens pages before it reports.",
-    paper="Li et al., 2025, https://arxiv.org/abs/2504.21776",
-    words="webthinker",
-    settings=with_defaults(SEARCH_O1.settings, calls=30, searches=20, top_k=0),
-    query=SEARCH_O1.query,
-    found=SEARCH_O1.found,
-    document=SEARCH_O1.document,
-    ends_answer=False,
-    answer=boxed_text,
-    released={"explores": "read"},
-    reads="explorer",
-    repeats="end",
-)
-
-AGENTS = (SEARCH_R1, RESEARCH, R1_SEARCHER, ZEROSEARCH, SEARCH_O1, WEBTHINKER)
+AGENTS = msgspec.convert(read_toml(Path(__file__).with_name("agents.toml")), dict[str, TagAgent])
+"""The agents by name."""
 
 
 # An agent as it is set up for a question: its record, its words and its settings, and how it has the model write.

@@ -18,7 +18,7 @@ from cotrail.systems.parts.prompting import Filling, own_words
 from cotrail.systems.parts.rules import Limited, StepBound
 from cotrail.systems.parts.searching import found, page_of
 from cotrail.systems.parts.steps import text_of
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, description
 from cotrail.systems.tag_agents.agents import AGENTS, Observed, SetUp, TagAgent, TagAgentSettings
 
 # The explorer of WebThinker, who searches further and opens pages before it reports (Li et al., 2025, section 3.2).
@@ -184,7 +184,7 @@ def tag_agent(agent: TagAgent, question: Question, shots: Shots, settings: TagAg
                 seen = yield from looked(query, queries, said, at, yields=settings.calls - call)
                 prompt, paragraphs = prompt.append(*seen.pieces), (*paragraphs, *seen.paragraphs)
                 queries += seen.queries
-    answer = agent.answer(said)
+    answer = agent.answer_in(said)
     return Answer(
         text=settings.unanswered if answer is None else answer,
         sentences=(said,),
@@ -256,16 +256,12 @@ def released(agent: TagAgent, *, instructed: bool) -> dict[str, Any]:  # noqa: A
 
 SPECS = tuple(
     SystemSpec(
-        name=agent.name,
-        version=1,
-        title=agent.title,
-        meaning=agent.meaning,
-        paper=agent.paper,
-        settings=agent.settings,
+        **description(name),
+        settings=agent.settings_type(),
         open=partial(tag_agent, agent),
         needs=partial(run_needs, agent),
         step_bounds=partial(step_bounds, agent),
         released=partial(released, agent),
     )
-    for agent in AGENTS
+    for name, agent in AGENTS.items()
 )

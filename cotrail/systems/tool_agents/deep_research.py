@@ -21,19 +21,8 @@ from cotrail.systems.parts.prompting import Filling, own_words, worded
 from cotrail.systems.parts.rules import Limited, StepBound
 from cotrail.systems.parts.searching import SearchSettings
 from cotrail.systems.parts.steps import going_on, last_text, text_of
-from cotrail.systems.spec import Needs, SystemSpec
-from cotrail.systems.tool_agents.loop import (
-    MOST_CALLS,
-    Bounds,
-    Calls,
-    Drawn,
-    Looped,
-    Way,
-    calling,
-    calling_needs,
-    most_looped,
-    tool_loop,
-)
+from cotrail.systems.spec import Needs, SystemSpec, description
+from cotrail.systems.tool_agents import loop
 from cotrail.systems.tool_agents.tool_agent import TOOLS, labelled
 from cotrail.systems.tool_agents.tools import AgentTool, Observed, described
 
@@ -57,13 +46,13 @@ class DeepResearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fie
     rounds: Positive = 6
     """Messages of the supervisor's, at most."""
 
-    researchers: Annotated[int, Meta(ge=1, le=MOST_CALLS)] = 5
+    researchers: Annotated[int, Meta(ge=1, le=loop.MOST_CALLS)] = 5
     """Researchers that work side by side, at most; the supervisor learns which tasks weren't taken."""
 
     turns: Positive = 10
     """Messages of a researcher's, at most."""
 
-    calls: Calls = "own"
+    calls: loop.Calls = "own"
     """How the model calls tools: in its `own` way, or, for models that weren't tuned to, `tagged`: as JSON between
     tags, which the prompts explain."""
 
@@ -77,7 +66,7 @@ class DeepResearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fie
 def deep_research(question: Question, shots: Shots, settings: DeepResearchSettings) -> System:
     """Have a supervisor start researchers until it knows enough, then a report answer the question."""
     asked = Asked(question.text)
-    brief, led = "", Looped(chat=Prompt(turns=(user(asked),)))
+    brief, led = "", loop.Looped(chat=Prompt(turns=(user(asked),)))
     with Limited() as end:
         brief = yield from wrote(shots, "brief", settings.max_tokens, question=asked)
         led = yield from supervised(asked, brief, shots, settings)
@@ -91,34 +80,31 @@ def deep_research(question: Question, shots: Shots, settings: DeepResearchSettin
     return Answer(text=labelled(text), sentences=(text,), paragraphs=led.paragraphs, limit=end.limit)
 
 
-def supervised(asked: Asked, brief: str, shots: Shots, settings: DeepResearchSettings) -> Part[Looped]:
+def supervised(asked: Asked, brief: str, shots: Shots, settings: DeepResearchSettings) -> Part[loop.Looped]:
     """The supervisor's conversation, with the findings of the researchers that it started."""
     run = partial(researched, shots=shots, settings=settings)
     tools = {RESEARCH.name: AgentTool(tool=RESEARCH, arguments=ResearchArguments, run=run)}
     words = worded(shots, OWN, "supervisor", question=asked, brief=Written(brief))
-    how = calling(settings.calls, (RESEARCH, COMPLETE), shots, OWN)
+    how = loop.calling(settings.calls, (RESEARCH, COMPLETE), shots, OWN)
     chat = Prompt(turns=(user(*words, *how.words),), tools=how.tools)
-    bounds = Bounds(turns=settings.rounds, calls=settings.researchers)
-    drawn = Drawn(max_tokens=settings.max_tokens)
-    return (
-        yield from tool_loop(
-            chat, tools, replace(how.way, calls=partial(tasks, how.way)), bounds, drawn, settings.search
-        )
-    )
+    bounds = loop.Bounds(turns=settings.rounds, calls=settings.researchers)
+    drawn = loop.Drawn(max_tokens=settings.max_tokens)
+    way = replace(how.way, calls=partial(tasks, how.way))
+    return (yield from loop.tool_loop(chat, tools, way, bounds, drawn, settings.search))
 
 
 def researched(
     arguments: ResearchArguments, search: SearchSettings, yields: int, *, shots: Shots, settings: DeepResearchSettings
 ) -> Part[Observed]:
     """What a researcher finds on a topic, written down."""
-    how = calling(settings.calls, [each.tool for each in TOOLS.values()], shots, OWN)
+    how = loop.calling(settings.calls, [each.tool for each in TOOLS.values()], shots, OWN)
     turns: tuple[Turn, Turn] = (
         system(*worded(shots, OWN, "researcher"), *how.words),
         user(*worded(shots, OWN, "topic", topic=arguments.topic)),
     )
     chat = Prompt(turns=turns, tools=how.tools)
-    bounds, drawn = Bounds(turns=settings.turns), Drawn(max_tokens=settings.max_tokens)
-    looped = yield from tool_loop(chat, TOOLS, how.way, bounds, drawn, search)
+    bounds, drawn = loop.Bounds(turns=settings.turns), loop.Drawn(max_tokens=settings.max_tokens)
+    looped = yield from loop.tool_loop(chat, TOOLS, how.way, bounds, drawn, search)
     asked = going_on(looped.chat, *worded(shots, OWN, "compress", topic=arguments.topic))
     reason = Reason(prompt=asked, max_tokens=settings.findings_tokens, until="end", calls=not looped.limit)
     findings = yield reason
@@ -131,7 +117,7 @@ def wrote(shots: Shots, name: str, max_tokens: int, **values: Filling) -> Part[s
     return (yield from text_of(Reason(prompt=prompt, max_tokens=max_tokens, until="end")))
 
 
-def tasks(way: Way, written: Generated) -> tuple[Call, ...]:
+def tasks(way: loop.Way, written: Generated) -> tuple[Call, ...]:
     """The calls of a supervisor; none where one of them says that the research is complete."""
     calls = way.calls(written)
     return () if any(call.name == COMPLETE.name for call in calls) else calls
@@ -143,13 +129,13 @@ COMPLETE: Tool = described("research_complete", "Ends the research: enough is kn
 
 def run_needs(settings: DeepResearchSettings) -> Needs:
     """A model that calls tools, and a corpus."""
-    return Needs(words=OWN, corpus=True, capabilities=calling_needs(settings.calls))
+    return Needs(words=OWN, corpus=True, capabilities=loop.calling_needs(settings.calls))
 
 
 def step_bounds(question: Question, settings: DeepResearchSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     researchers = settings.rounds * settings.researchers
-    messages, *looked_up = most_looped(researchers * settings.turns, settings.max_tokens, settings.search)
+    messages, *looked_up = loop.most_looped(researchers * settings.turns, settings.max_tokens, settings.search)
     words = messages.words // researchers
     prompt_words = researchers * settings.findings_tokens
     return (
@@ -161,15 +147,11 @@ def step_bounds(question: Question, settings: DeepResearchSettings) -> tuple[Ste
     )
 
 
-SPECS = (
-    SystemSpec(
-        name="deep-research",
-        version=1,
-        title="Supervisor and researchers",
-        paper="LangChain, 2025, https://github.com/langchain-ai/open_deep_research",
-        settings=DeepResearchSettings,
-        open=deep_research,
-        needs=run_needs,
-        step_bounds=step_bounds,
-    ),
+SPEC = SystemSpec(
+    **description("deep-research"),
+    settings=DeepResearchSettings,
+    open=deep_research,
+    needs=run_needs,
+    step_bounds=step_bounds,
 )
+SPECS = (SPEC,)

@@ -15,7 +15,7 @@ from cotrail.systems.parts.answers import boxed
 from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.parts.searching import SearchSettings
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, description
 from cotrail.systems.tool_agents.loop import PAIRED, Bounds, Drawn, Way, most_looped, schemas, tool_loop
 from cotrail.systems.tool_agents.tools import SEARCH
 
@@ -70,13 +70,6 @@ def step_bounds(question: Question, settings: ReCallSettings) -> tuple[StepBound
 
 
 SPEC = SystemSpec(
-    name="recall",
-    version=1,
-    title="ReCall",
-    paper="Chen et al., 2025, https://github.com/Agent-RL/ReCall",
-    settings=ReCallSettings,
-    open=recall,
-    needs=run_needs,
-    step_bounds=step_bounds,
+    **description("recall"), settings=ReCallSettings, open=recall, needs=run_needs, step_bounds=step_bounds
 )
 SPECS = (SPEC,)

@@ -21,7 +21,7 @@ from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.parts.searching import SearchSettings, page_of, shown
 from cotrail.systems.parts.steps import going_on, in_parallel, last_text
-from cotrail.systems.spec import Needs, SystemSpec
+from cotrail.systems.spec import Needs, SystemSpec, always, description
 from cotrail.systems.tool_agents.loop import ANSWER, FIRST_TAGGED, Bounds, Drawn, most_looped, schemas, tool_loop
 from cotrail.systems.tool_agents.tools import NOTHING_FOUND, SEARCHES, AgentTool, Observed, Tools, described
 
@@ -142,11 +142,6 @@ def _read(title: str, goal: str, search: SearchSettings, shots: Shots, settings:
 VISIT = described("visit", "Reads pages for a goal and tells what they say about it.", VisitArguments)
 
 
-def run_needs(_: TongyiSettings) -> Needs:
-    """Conversations and a corpus."""
-    return Needs(words=OWN, corpus=True, capabilities=frozenset({"turns"}))
-
-
 def step_bounds(question: Question, settings: TongyiSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     looped = most_looped(settings.calls, settings.max_tokens, settings.search)
@@ -156,13 +151,10 @@ def step_bounds(question: Question, settings: TongyiSettings) -> tuple[StepBound
 
 
 SPEC = SystemSpec(
-    name="tongyi-deepresearch",
-    version=1,
-    title="Tongyi DeepResearch",
-    paper="Tongyi DeepResearch Team, 2025, https://github.com/Alibaba-NLP/DeepResearch",
+    **description("tongyi-deepresearch"),
     settings=TongyiSettings,
     open=tongyi_deepresearch,
-    needs=run_needs,
+    needs=always(Needs(words=OWN, corpus=True, capabilities=frozenset({"turns"}))),
     step_bounds=step_bounds,
 )
 SPECS = (SPEC,)

@@ -20,18 +20,8 @@ from cotrail.systems.parts.prompting import own_words, worded
 from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.parts.searching import SearchSettings
 from cotrail.systems.parts.steps import going_on, last_step, text_of
-from cotrail.systems.spec import Needs, SystemSpec
-from cotrail.systems.tool_agents.loop import (
-    Bounds,
-    Calling,
-    Calls,
-    Drawn,
-    Looped,
-    calling,
-    calling_needs,
-    most_looped,
-    tool_loop,
-)
+from cotrail.systems.spec import Needs, SystemSpec, description
+from cotrail.systems.tool_agents import loop
 from cotrail.systems.tool_agents.tools import OPEN, SEARCH
 
 OWN = own_words("tool_agent")
@@ -51,7 +41,7 @@ class ToolAgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     max_tokens: Positive = 1024
     """The most tokens of a message."""
 
-    calls: Calls = "own"
+    calls: loop.Calls = "own"
     """How the model calls tools: in its `own` way, or, for models that weren't tuned to, `tagged`: as JSON between
     tags, which the prompt explains."""
 
@@ -71,12 +61,12 @@ class ToolAgentSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 def tool_agent(question: Question, shots: Shots, settings: ToolAgentSettings) -> System:
     """Have the model search and open pages by tool calls until it answers."""
-    how = calling(settings.calls, [each.tool for each in TOOLS.values()], shots, OWN)
+    how = loop.calling(settings.calls, [each.tool for each in TOOLS.values()], shots, OWN)
     chat = opening(question, shots, how)
-    bounds = Bounds(turns=settings.turns, searches=settings.searches)
+    bounds = loop.Bounds(turns=settings.turns, searches=settings.searches)
     shorten = partial(summarised, chat, shots, settings) if settings.context == "summarise" else None
-    drawn = Drawn(max_tokens=settings.max_tokens)
-    looped = yield from tool_loop(chat, TOOLS, how.way, bounds, drawn, settings.search, shorten)
+    drawn = loop.Drawn(max_tokens=settings.max_tokens)
+    looped = yield from loop.tool_loop(chat, TOOLS, how.way, bounds, drawn, settings.search, shorten)
     text = "" if looped.limit else looped.text
     if looped.limit and settings.answers_at_limit:
         asked = going_on(looped.chat, *worded(shots, OWN, "wrap_up", question=Asked(question.text)))
@@ -87,7 +77,7 @@ def tool_agent(question: Question, shots: Shots, settings: ToolAgentSettings) ->
     )
 
 
-def opening(question: Question, shots: Shots, how: Calling) -> Prompt:
+def opening(question: Question, shots: Shots, how: loop.Calling) -> Prompt:
     """The conversation's first turns."""
     turns = (
         system(*worded(shots, OWN, "system"), *how.words),
@@ -96,7 +86,7 @@ def opening(question: Question, shots: Shots, how: Calling) -> Prompt:
     return Prompt(turns=turns, tools=how.tools)
 
 
-def summarised(begun: Prompt, shots: Shots, settings: ToolAgentSettings, so_far: Looped) -> Part[Prompt]:
+def summarised(begun: Prompt, shots: Shots, settings: ToolAgentSettings, so_far: loop.Looped) -> Part[Prompt]:
     """The conversation to go on with: where it is long its beginning and a summary."""
     if so_far.tokens < settings.context_tokens:
         return so_far.chat
@@ -116,12 +106,12 @@ def labelled(text: str) -> str:
 
 def run_needs(settings: ToolAgentSettings) -> Needs:
     """A model that calls tools, and a corpus."""
-    return Needs(words=OWN, corpus=True, capabilities=calling_needs(settings.calls))
+    return Needs(words=OWN, corpus=True, capabilities=loop.calling_needs(settings.calls))
 
 
 def step_bounds(question: Question, settings: ToolAgentSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
-    looped = most_looped(settings.turns, settings.max_tokens, settings.search)
+    looped = loop.most_looped(settings.turns, settings.max_tokens, settings.search)
     last = StepBound(kind="reason", times=1, output=settings.max_tokens, words=looped[0].words)
     if settings.context == "drop":
         return (*looped, last)
@@ -129,15 +119,7 @@ def step_bounds(question: Question, settings: ToolAgentSettings) -> tuple[StepBo
     return (*looped, summaries, last)
 
 
-SPECS = (
-    SystemSpec(
-        name="tool-agent",
-        version=1,
-        title="Tool-calling agent",
-        paper="after Yao et al., 2023, https://arxiv.org/abs/2210.03629",
-        settings=ToolAgentSettings,
-        open=tool_agent,
-        needs=run_needs,
-        step_bounds=step_bounds,
-    ),
+SPEC = SystemSpec(
+    **description("tool-agent"), settings=ToolAgentSettings, open=tool_agent, needs=run_needs, step_bounds=step_bounds
 )
+SPECS = (SPEC,)

@@ -19,17 +19,7 @@ from msgspec import Struct, field
 from cotrail.common.json_files import decode
 from cotrail.common.server_addresses import http_options, read_address
 from cotrail.common.text_files import MAX_SMALL_FILE_BYTES, shown_size
-from cotrail.engines.knowledge.database import (
-    About,
-    Digest,
-    NumberedLines,
-    ProgressCallback,
-    about,
-    drafted,
-    finish,
-    ignore_progress,
-    opened_files,
-)
+from cotrail.engines.knowledge import database
 from cotrail.engines.knowledge.wikidata.entities import (
     LANGUAGES,
     EntityJson,
@@ -48,13 +38,13 @@ class _Record(EntityJson, frozen=True):
 
 
 def entities(
-    paths: Sequence[Path], on_progress: ProgressCallback = ignore_progress
+    paths: Sequence[Path], on_progress: database.ProgressCallback = database.ignore_progress
 ) -> Iterator[tuple[str, EntityJson]]:
     """The files' entities, each with its place, e.g. `dump.json.gz, line 3`. Dumps are streamed.
 
     Raises InputError where a file can't be read or is truncated, or a line isn't JSON or not an entity.
     """
-    for path, lines in opened_files(paths, on_progress):
+    for path, lines in database.opened_files(paths, on_progress):
         start = next(lines, (1, b""))
         if start[1].strip() == b"{":  # an extract over several lines
             yield from decoded(b"".join(_bounded(path, chain([start], lines))), str(path))
@@ -62,7 +52,7 @@ def entities(
             yield from _entities(path, chain([start], lines))
 
 
-def _bounded(path: Path, lines: NumberedLines) -> Iterator[bytes]:
+def _bounded(path: Path, lines: database.NumberedLines) -> Iterator[bytes]:
     """The lines of an extract, which is held in memory as a whole, up to a limit."""
     room = MAX_SMALL_FILE_BYTES
     for number, line in lines:
@@ -83,7 +73,7 @@ def decoded(raw: bytes, place: str) -> Iterator[tuple[str, EntityJson]]:
         yield place, record
 
 
-def _entities(path: Path, lines: NumberedLines) -> Iterator[tuple[str, EntityJson]]:
+def _entities(path: Path, lines: database.NumberedLines) -> Iterator[tuple[str, EntityJson]]:
     is_open = False
     for number, line in lines:
         stripped = line.strip()
@@ -122,12 +112,14 @@ _NAME = "INSERT INTO names VALUES (?, ?, ?)"
 _STATEMENT = "INSERT INTO statements VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-def build_wikidata(paths: Sequence[Path], folder: Path, on_progress: ProgressCallback = ignore_progress) -> About:
+def build_wikidata(
+    paths: Sequence[Path], folder: Path, on_progress: database.ProgressCallback = database.ignore_progress
+) -> database.About:
     """Builds the folder's database from the entities of dumps and extracts; of several with one id the first counts.
 
     Raises InputError, which names the line, where one isn't JSON or not an entity.
     """
-    with drafted(folder, _SCHEMA) as draft:
+    with database.drafted(folder, _SCHEMA) as draft:
         builder = _Builder(draft)
         for place, json in entities(paths, on_progress):
             builder.add(json, place)
@@ -138,13 +130,15 @@ def build_wikidata(paths: Sequence[Path], folder: Path, on_progress: ProgressCal
         return builder.finish()
 
 
-def extend_wikidata(entities: Iterable[EntityJson], referred: Iterable[EntityJson], folder: Path, place: str) -> About:
+def extend_wikidata(
+    entities: Iterable[EntityJson], referred: Iterable[EntityJson], folder: Path, place: str
+) -> database.About:
     """Adds entities to the folder's database, or starts it with them; existing entities stay as they are.
 
     referred: entities of which only the labels are added. place: the origin of all of them, for errors.
     """
-    with drafted(folder, _SCHEMA, extends=True) as draft:
-        builder = _Builder(draft, about(draft))
+    with database.drafted(folder, _SCHEMA, extends=True) as draft:
+        builder = _Builder(draft, database.about(draft))
         for json in entities:
             builder.add(json, place)
         for json in referred:
@@ -155,10 +149,10 @@ def extend_wikidata(entities: Iterable[EntityJson], referred: Iterable[EntityJso
 class _Builder:
     """Adds entities to a draft and counts them; former: the description of what the draft contains already."""
 
-    def __init__(self, draft: sqlite3.Connection, former: About | None = None) -> None:
+    def __init__(self, draft: sqlite3.Connection, former: database.About | None = None) -> None:
         self.counts = Counter({"items": 0, "properties": 0, "statements": 0} | (former.counts if former else {}))
         self._draft = draft
-        self._digest = Digest(former.digest if former else "")
+        self._digest = database.Digest(former.digest if former else "")
 
     def add(self, json: EntityJson, place: str) -> None:
         """Adds an item with its names and statements, or a property."""
@@ -180,10 +174,10 @@ class _Builder:
             case WikidataEntity() as described:
                 self._put(described, "labels", _LABELLED, (described.id, described.label))
 
-    def finish(self) -> About:
+    def finish(self) -> database.About:
         """Creates the indexes; returns the description of the draft."""
         self._draft.executescript(_INDEXES)
-        return finish(self._draft, str(self._digest), self.counts)
+        return database.finish(self._draft, str(self._digest), self.counts)
 
     def _put(self, entity: WikidataEntity, noun: str, statement: str, row: tuple[object, ...]) -> bool:
         """Adds a row; returns whether it is new."""
@@ -213,7 +207,7 @@ _PARAMETERS = {"action": "wbgetentities", "format": "json", "languages": "|".joi
 _ID = re.compile(r"[QP]\d+")
 
 
-def fetch_wikidata(names: Sequence[str], url: str, folder: Path) -> About:
+def fetch_wikidata(names: Sequence[str], url: str, folder: Path) -> database.About:
     """Adds entities to the folder's database, with the labels of all entities that their dated statements mention.
 
     names: ids (`Q868`) or titles of pages of English Wikipedia (`Aristotle`). url: an API's, such as

@@ -14,40 +14,23 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
+from cotrail.common.toml_files import read_toml
 from cotrail.core.ports.retriever import Sentence, ranked
 from cotrail.core.questions import Hit
 from cotrail.engines.knowledge.database import Database
 from cotrail.engines.knowledge.wikidata.entities import normalized_name
-from cotrail.engines.knowledge.words import STOP_WORDS, capitalized, content, runs, words
+from cotrail.engines.knowledge.words import LISTS, STOP_WORDS, capitalized, content, runs, words
 
-EVENT_TEMPLATES = {
-    569: "{} was born in {}.",
-    570: "{} died in {}.",
-    571: "{} was founded in {}.",
-    575: "{} was invented or discovered in {}.",
-    576: "{} was dissolved in {}.",
-    577: "{} was released in {}.",
-    580: "{} began in {}.",
-    582: "{} ended in {}.",
-    585: "{} took place in {}.",
-}
+_WRITTEN = msgspec.convert(
+    read_toml(Path(__file__).parents[1] / "wikidata_templates.toml"), dict[str, dict[int, str]], str_keys=True
+)
+EVENT_TEMPLATES = _WRITTEN["events"]
 """Templates of properties whose value is a time, by their numbers."""
 
-RELATION_VERBS = {
-    26: "was married to",
-    27: "was a citizen of",
-    39: "held the position of",
-    54: "played for",
-    69: "was educated at",
-    102: "was a member of",
-    108: "worked for",
-    166: "received",
-    463: "was a member of",
-    551: "lived in",
-    1411: "was nominated for",
-}
+RELATION_VERBS = _WRITTEN["verbs"]
 """Verbs that connect an item with the value of a property, by the properties' numbers."""
 
 _PREPOSITION = "(?:at|by|for|from|in|of|on|to|with)"
@@ -107,12 +90,7 @@ def _when(statement: DatedStatement) -> str:
 MOST_NAME_WORDS = 10
 """The most words of a name."""
 
-_CALENDAR = frozenset(
-    (  # noqa: SIM905
-        "january february march april june july august september october november december "
-        "monday tuesday wednesday thursday friday saturday sunday ad bc ce bce century year day"
-    ).split()
-)
+_CALENDAR = frozenset(LISTS["calendar"].split())
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*(?:st|nd|rd|th|s)?", re.IGNORECASE)
 
 _CALLED = """

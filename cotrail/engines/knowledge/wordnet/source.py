@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from cotrail.common.toml_files import read_toml
 from cotrail.core.ports.retriever import Sentence, ranked
 from cotrail.core.questions import Hit
 from cotrail.engines.knowledge.database import Database
@@ -71,15 +72,7 @@ MOST_LEVELS = 4
 MOST_DISTANCE = 8
 """Words that are n steps apart score 1 - n / 8, as in KIM (Chen et al. 2018)."""
 
-TEMPLATES = {
-    "synonym": "{} is a synonym of {}.",
-    "antonym": "{} is an antonym of {}.",
-    "hyponym": "{} is a hyponym of {}.",
-    "hypernym": "{} is a hypernym of {}.",
-    "part": "{} is a part of {}.",
-    "whole": "{} has {} as a part.",
-    "distinct": "{} is distinct from {}.",
-}
+TEMPLATES: dict[str, str] = read_toml(Path(__file__).parents[1] / "wordnet_templates.toml")
 """Templates for a word of the premise and one of the hypothesis; two hyponyms of one hypernym are distinct."""
 
 _ABOVE = """

@@ -14,29 +14,14 @@ from cotrail.evaluation.comparison.differences import compared_questions
 from cotrail.evaluation.comparison.recommendation import MARGIN, Candidate, RankedCandidate, Recommendation, recommend
 from cotrail.evaluation.experiments.compare.experiment import ComparedRun
 from cotrail.evaluation.experiments.costs import QuestionCost
-from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, listing, shown_interval
+from cotrail.evaluation.experiments.report_tables import ReportTable, TableRow, shown_interval
+from cotrail.evaluation.experiments.sources import printed
 from cotrail.evaluation.metrics.metric import Metric
 from cotrail.evaluation.metrics.registry import main_metrics
 
 Unit = Literal["dollars", "tokens"]
 """What a question costs: dollars where those of all runs are known, otherwise tokens, read and written."""
 
-COLUMNS = (
-    Column("dataset", "Dataset"),
-    Column("run", "Run"),
-    Column("metric", "Metric"),
-    Column("mean", "Mean", "mean"),
-    Column("behind", "Behind the highest", "mean"),
-    Column("interval", "Interval", "mean"),
-    Column("p", "p, corrected", "probability"),
-    Column("dollars", "US dollars a question", "dollars"),
-    Column("tokens", "Tokens a question", "count"),
-    Column("dollars interval", "95 % interval", "dollars"),
-    Column("tokens interval", "95 % interval", "count"),
-    Column("front", "Front"),
-    Column("standing", "Standing"),
-    Column("needed", "Needed", "count"),
-)
 NOTE = (
     f"To take is the cheapest run that is as good as any other: at most {100 * MARGIN:.0f} points behind each of them "
     "by the ends of the intervals, which hold together with a probability of 95 %. Where no run is that good, nothing "
@@ -76,7 +61,7 @@ def recommendation_table(found: Sequence[DatasetChoice]) -> ReportTable | None:
     """The runs of each dataset next to the best of them; None where nothing is recommended."""
     rows = [_row(choice, candidate) for choice in found for candidate in choice.recommendation.ranking]
     notes = [NOTE, *(f"On {choice.dataset}: {_cut_off(choice)}" for choice in found if not choice.is_fixed)]
-    return listing("recommendation", "Which to take", COLUMNS, rows, notes=tuple(notes))
+    return printed("compare").layouts["recommendation"].filled(rows, *notes)
 
 
 def sentence(choice: DatasetChoice) -> str:

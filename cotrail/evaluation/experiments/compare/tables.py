@@ -15,41 +15,16 @@ from cotrail.evaluation.experiments.report_tables import (
     ReportTable,
     TableRow,
     Value,
-    listing,
     shown_interval,
     summary_of,
 )
+from cotrail.evaluation.experiments.sources import printed
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.question_scores import CAVEAT, LEFT_OVER_CAVEAT
 from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.evaluation.metrics.repeated_scores import REPEATS_CAVEAT, repeated_scores
 
-LABELS = (
-    Column("run", "Run"),
-    Column("dataset", "Dataset"),
-    Column("system", "System"),
-    Column("retriever", "Retriever"),
-    Column("variation", "Variation"),
-    Column("repeat", "Repeat", "count"),
-    Column("model", "Model"),
-    Column("corpus", "Corpus"),
-    Column("k", "K", "count"),
-    Column("questions", "Questions", "count"),
-    Column("answered", "Answered", "count"),
-    Column("unasked", "Not asked", "count"),
-)
-ENDED = Column("ended", "Ended by")
-OVER_REPEATS = (
-    Column("run", "Run"),
-    Column("metric", "Metric"),
-    Column("questions", "Questions", "count"),
-    Column("repeats", "Repeats", "count"),
-    Column("mean", "Mean", "mean"),
-    Column("error", "Standard error", "percent"),
-    Column("interval", "95 % interval", "mean"),
-    Column("deviation", "Between repeats", "percent"),
-    Column("pass", "Right in any", "mean"),
-)
+LAYOUTS = printed("compare").layouts
 
 
 def report(runs: Sequence[ComparedRun]) -> ExperimentReport:
@@ -68,13 +43,13 @@ def _tables(runs: Sequence[ComparedRun], found: Sequence[DatasetChoice]) -> Iter
 
 def scores(runs: Sequence[ComparedRun]) -> ReportTable | None:
     """All runs with their scores and what ended their questions."""
-    metrics = (Column(each.name, each.title, "decimal" if each.is_count else "mean") for each in METRICS.values())
+    metrics = [Column(each.name, each.title, "decimal" if each.is_count else "mean") for each in METRICS.values()]
     repeated = any(run.cell.repeat > 1 for run in runs)
     rows = [
         TableRow(values={**_labels(run, repeated=repeated), **_means(run), "ended": shown_ends(run.ends) or None})
         for run in runs
     ]
-    return listing("scores", "Scores", (*LABELS, *metrics, ENDED), rows, notes=_caveats(CAVEAT, runs))
+    return LAYOUTS["scores"].filled(rows, *_caveats(CAVEAT, runs), across=metrics)
 
 
 def _caveats(caveat: str, runs: Sequence[ComparedRun]) -> tuple[str, ...]:
@@ -97,8 +72,7 @@ def repeats(runs: Sequence[ComparedRun]) -> ReportTable | None:
     for run in runs:
         groups[run.cell.first].append(run)
     rows = [row for of in groups.values() if len(of) > 1 for row in _over_repeats(of)]
-    notes = _caveats(REPEATS_CAVEAT, runs)
-    return listing("repeats", "Scores over questions and repeats", OVER_REPEATS, rows, notes=notes)
+    return LAYOUTS["repeats"].filled(rows, *_caveats(REPEATS_CAVEAT, runs))
 
 
 def _over_repeats(runs: Sequence[ComparedRun]) -> Iterator[TableRow]:

@@ -2,22 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from cotrail.evaluation.experiments.ircot.cells import (
-    LAYOUTS,
-    NAMES,
-    READERS,
-    SHADES,
-    SYSTEMS,
-    CellResult,
-    Goal,
-    Line,
-    in_order,
-    model_key,
-    parameters,
-    place_of,
-    place_title,
-    printed_means,
-)
+from cotrail.evaluation.experiments.ircot import cells
 from cotrail.evaluation.experiments.ircot.lines import (
     METRICS,
     CellResults,
@@ -37,16 +22,16 @@ from cotrail.evaluation.experiments.report_tables import (
 )
 from cotrail.systems.parts.reading import Reader
 
-AXES: dict[Goal, str] = {"retrieval": "Paragraph recall", "qa": "Answer F1"}
+AXES: dict[cells.Goal, str] = {"retrieval": "Paragraph recall", "qa": "Answer F1"}
 
-Points = dict[Line, ChartPoint]
+Points = dict[cells.Line, ChartPoint]
 PanelPoints = dict[tuple[str, str], ChartPoint]
 """Points of a panel by system and label."""
 
 
-def build_charts(results: Sequence[CellResult]) -> tuple[Chart, ...]:
+def build_charts(results: Sequence[cells.CellResult]) -> tuple[Chart, ...]:
     """Build all charts for which there are results, in the paper's order."""
-    retrieval: tuple[CellResults, Goal] = (results, "retrieval")
+    retrieval: tuple[CellResults, cells.Goal] = (results, "retrieval")
     plots = (
         _bars("figure-3-recall", "Paragraph recall (figure 3)", *retrieval),
         _bars("figure-4-answers", "Answer F1 (figure 4)", results, "qa"),
@@ -65,7 +50,7 @@ def build_charts(results: Sequence[CellResult]) -> tuple[Chart, ...]:
     return tuple(plot for plot in plots if plot)
 
 
-def _bars(name: str, title: str, results: CellResults, goal: Goal, *, transfer: bool = False) -> Chart | None:
+def _bars(name: str, title: str, results: CellResults, goal: cells.Goal, *, transfer: bool = False) -> Chart | None:
     points = {
         line: point
         for line, point in _points(results, goal).items()
@@ -93,25 +78,25 @@ def _grouped(name: str, title: str, axis: str, points: Points, *, beside_table_4
 
 def _panel(model: str, reader: str, points: Points, *, beside_table_4: bool) -> Panel:
     own: PanelPoints = {
-        (x.system, place_of(x)): point for x, point in points.items() if (x.model, x.reader) == (model, reader)
+        (x.system, cells.place_of(x)): point for x, point in points.items() if (x.model, x.reader) == (model, reader)
     }
-    places = in_order(place for _, place in own)
-    systems = [system for system in SYSTEMS if any(system == each for each, _ in own)]
+    places = cells.in_order(place for _, place in own)
+    systems = [system for system in cells.SYSTEMS if any(system == each for each, _ in own)]
     series = [_series(name, (own.get((name, place)) for place in places)) for name in systems]
     reported = [
         _series(_said(row, "system"), (_reported(row, place) for place in places), _said(row, "model"))
         for row in (_table_4(reader, systems) if beside_table_4 else ())
-        if printed_means(row).keys() & places
+        if cells.printed_means(row).keys() & places
     ]
     return Panel(
-        title=model if reader == "none" else f"{model}, {READERS[reader]} reader",
-        labels=tuple(place_title(place) + _star(own, place) for place in places),
+        title=model if reader == "none" else f"{model}, {cells.READERS[reader]} reader",
+        labels=tuple(cells.place_title(place) + _star(own, place) for place in places),
         series=(*series, *reported),
     )
 
 
 def _series(system: str, points: Iterable[ChartPoint | None], published: str = "") -> Series:
-    return Series(system=SYSTEMS[system], shade=SHADES[system], points=tuple(points), published=published)
+    return Series(system=cells.SYSTEMS[system], shade=cells.SHADES[system], points=tuple(points), published=published)
 
 
 def _star(own: PanelPoints, label: str) -> str:
@@ -119,7 +104,7 @@ def _star(own: PanelPoints, label: str) -> str:
     return "" if all(point.answered for (_, each), point in own.items() if each == label) else " *"
 
 
-def _scaling(name: str, title: str, results: CellResults, goal: Goal) -> Chart | None:
+def _scaling(name: str, title: str, results: CellResults, goal: cells.Goal) -> Chart | None:
     """Line chart: a panel per dataset and reader, a line per system, models by size; None for a single model."""
     points = {
         line: point
@@ -128,7 +113,7 @@ def _scaling(name: str, title: str, results: CellResults, goal: Goal) -> Chart |
     }
     if len({line.model for line in points}) < 2:
         return None
-    datasets = in_order(line.dataset for line in points)
+    datasets = cells.in_order(line.dataset for line in points)
     panels = [
         _curves(dataset, readers, points)
         for readers in _readers(points)
@@ -148,29 +133,29 @@ def _readers(points: Points) -> tuple[tuple[Reader, ...], ...]:
 def _curves(dataset: str, readers: tuple[Reader, ...], points: Points) -> Panel:
     lines = {x: point for x, point in points.items() if x.dataset == dataset and x.reader in readers}
     own: PanelPoints = {(x.system, x.model): point for x, point in lines.items()}
-    systems = [system for system in SYSTEMS if any(system == each for each, _ in own)]
+    systems = [system for system in cells.SYSTEMS if any(system == each for each, _ in own)]
     read_by: dict[str, Reader] = {x.model: x.reader for x in lines}
     theirs: list[TableRow] = []
-    if sized := all(parameters(model) for model in read_by):
-        theirs = [row for row in _read_alike(readers, read_by, systems) if dataset in printed_means(row)]
-        model_keys = {model_key(model) for model in read_by}
-        missing = [row for row in theirs if model_key(_said(row, "model")) not in model_keys]
-        read_by |= {_said(row, "model"): NAMES.readers[_said(row, "model")] for row in missing}
-    models = sorted(read_by, key=lambda model: parameters(model) or 0) if sized else list(read_by)
-    keys = list(map(model_key, models))
+    if sized := all(cells.parameters(model) for model in read_by):
+        theirs = [row for row in _read_alike(readers, read_by, systems) if dataset in cells.printed_means(row)]
+        model_keys = {cells.model_key(model) for model in read_by}
+        missing = [row for row in theirs if cells.model_key(_said(row, "model")) not in model_keys]
+        read_by |= {_said(row, "model"): cells.NAMES.readers[_said(row, "model")] for row in missing}
+    models = sorted(read_by, key=lambda model: cells.parameters(model) or 0) if sized else list(read_by)
+    keys = list(map(cells.model_key, models))
     series = [_series(name, (own.get((name, model)) for model in models)) for name in systems]
     reported = [
         _series(
             _said(row, "system"),
-            (_reported(row, dataset) if key == model_key(_said(row, "model")) else None for key in keys),
+            (_reported(row, dataset) if key == cells.model_key(_said(row, "model")) else None for key in keys),
             _said(row, "model"),
         )
         for row in theirs
     ]
     shared = readers[0] if len(readers) == 1 else "none"
-    suffixes = {model: "" if len(readers) == 1 else f", {READERS[reader]}" for model, reader in read_by.items()}
+    suffixes = {model: "" if len(readers) == 1 else f", {cells.READERS[reader]}" for model, reader in read_by.items()}
     return Panel(
-        title=place_title(dataset) + ("" if shared == "none" else f", {READERS[shared]} reader"),
+        title=cells.place_title(dataset) + ("" if shared == "none" else f", {cells.READERS[shared]} reader"),
         labels=tuple(_sized(model) + suffixes[model] + _star(own, model) for model in models),
         series=(*series, *reported),
     )
@@ -180,17 +165,17 @@ def _read_alike(readers: Sequence[Reader], read_by: Mapping[str, Reader], system
     """Published rows for a panel: those of its reader, or of each model's own reader if it has several."""
     if len(readers) == 1:
         return _table_4(readers[0], systems)
-    own = {model_key(model): reader for model, reader in read_by.items()}
+    own = {cells.model_key(model): reader for model, reader in read_by.items()}
     rows = [row for reader in readers for row in _table_4(reader, systems)]
     return [row for row in rows if _said(row, "reader") == _reader_of(_said(row, "model"), own)]
 
 
 def _reader_of(model: str, own: Mapping[str, Reader]) -> Reader:
-    return own.get(model_key(model), NAMES.readers[model])
+    return own.get(cells.model_key(model), cells.NAMES.readers[model])
 
 
 def _table_4(reader: str, systems: Sequence[str]) -> list[TableRow]:
-    rows = LAYOUTS["readers"].rows
+    rows = cells.LAYOUTS["readers"].rows
     return [row for row in rows if _said(row, "reader") == reader and _said(row, "system") in systems]
 
 
@@ -200,12 +185,12 @@ def _said(row: TableRow, label: str) -> str:
 
 def _sized(model: str) -> str:
     """The model's name, with its size where the name is one of the paper's."""
-    sizes = {model_key(name): size for name, size in NAMES.parameters.items()}
-    size = sizes.get(model_key(model))
+    sizes = {cells.model_key(name): size for name, size in cells.NAMES.parameters.items()}
+    size = sizes.get(cells.model_key(model))
     return f"{model} ({size:g}B)" if size else model
 
 
-def _points(results: CellResults, goal: Goal) -> Points:
+def _points(results: CellResults, goal: cells.Goal) -> Points:
     lines = {line: runs for line, runs in runs_by_line(results).items() if line.goal == goal}
     means = {line: mean_score(runs, METRICS[goal]) for line, runs in lines.items()}
     return {
@@ -216,5 +201,5 @@ def _points(results: CellResults, goal: Goal) -> Points:
 
 
 def _reported(row: TableRow, place: str) -> ChartPoint | None:
-    mean = printed_means(row).get(place)
+    mean = cells.printed_means(row).get(place)
     return None if mean is None else ChartPoint(value=100 * mean)

@@ -7,16 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from cotrail.evaluation.experiments.ircot.cells import (
-    LAYOUTS,
-    CellResult,
-    ExampleChain,
-    Goal,
-    Line,
-    in_order,
-    place_of,
-    place_title,
-)
+from cotrail.evaluation.experiments.ircot import cells
 from cotrail.evaluation.experiments.report_tables import (
     Column,
     Mean,
@@ -32,23 +23,23 @@ from cotrail.evaluation.metrics.registry import METRICS as ALL_METRICS
 from cotrail.evaluation.metrics.repeated_scores import mean_and_deviation
 from cotrail.evaluation.metrics.stop_rules import interval_of
 
-CellResults = Sequence[CellResult]
+CellResults = Sequence[cells.CellResult]
 """Results of several runs; of one line, there is one per demonstration set."""
 
-METRICS: dict[Goal, str] = {"retrieval": "paragraph_recall", "qa": "answer_f1"}
+METRICS: dict[cells.Goal, str] = {"retrieval": "paragraph_recall", "qa": "answer_f1"}
 """The metric that the paper reports for each goal, a field of `QuestionScores`."""
 
 
-def runs_by_line(results: CellResults) -> dict[Line, tuple[CellResult, ...]]:
+def runs_by_line(results: CellResults) -> dict[cells.Line, tuple[cells.CellResult, ...]]:
     """Group the runs on test questions by line, in the order of the results."""
-    lines: dict[Line, list[CellResult]] = {}
+    lines: dict[cells.Line, list[cells.CellResult]] = {}
     for result in results:
         if result.cell.stage == "test":
             lines.setdefault(result.cell.line, []).append(result)
     return {line: tuple(runs) for line, runs in lines.items()}
 
 
-def is_answered(result: CellResult) -> bool:
+def is_answered(result: cells.CellResult) -> bool:
     """Return whether every question of a run has an answer; failed, open and unasked ones have none."""
     return result.finished == len(result.scores) + result.unasked
 
@@ -81,10 +72,16 @@ def annotated(runs: CellResults) -> Share | None:
     return Share(count=sum(marks), of=len(marks)) if marks else None
 
 
-def names_of(line: Line) -> dict[str, Value]:
+def names_of(line: cells.Line) -> dict[str, Value]:
     """Label values of a line; no reader for retrieval, which needs none."""
     reader = None if line.goal == "retrieval" else line.reader
-    return {"goal": line.goal, "place": place_of(line), "model": line.model, "system": line.system, "reader": reader}
+    return {
+        "goal": line.goal,
+        "place": cells.place_of(line),
+        "model": line.model,
+        "system": line.system,
+        "reader": reader,
+    }
 
 
 def run_names(runs: CellResults) -> tuple[str, ...]:
@@ -98,16 +95,16 @@ def by_place(
     """A table with a column for each dataset of the own rows; None where they have none."""
     own = [row for row in rows if any(row.values[name] is not None for name in row.values.keys() - {*layout.labels})]
     values = [(name, value) for row in own for name, value in row.values.items() if name not in layout.labels]
-    places = in_order(name for name, value in values if value is not None)
-    columns = [Column(place, place_title(place), "score") for place in places]
+    places = cells.in_order(name for name, value in values if value is not None)
+    columns = [Column(place, cells.place_title(place), "score") for place in places]
     return layout.filled(own, *notes, across=columns, order=order)
 
 
 def line_rows(
     results: CellResults,
     layout: Layout,
-    goal: Goal,
-    values: Callable[[Line, CellResults], Mapping[str, Value]],
+    goal: cells.Goal,
+    values: Callable[[cells.Line, CellResults], Mapping[str, Value]],
     *,
     transfer: bool = False,
 ) -> list[TableRow]:
@@ -122,7 +119,7 @@ def line_rows(
     )
 
 
-def _scores(run: CellResult, metric: str, kind: str | None = None) -> Mapping[str, float]:
+def _scores(run: cells.CellResult, metric: str, kind: str | None = None) -> Mapping[str, float]:
     """The questions of that kind that have the metric."""
     by_question = {
         question: scores[metric]
@@ -162,11 +159,11 @@ def examples(results: CellResults) -> ReportTable | None:
     rows = [row for runs, questions in contrasts(results) for row in _rows(runs, questions)]
     texts = (str(value) for row in rows for value in row.values.values())
     marked = any("[untrue:" in text for text in texts)
-    return LAYOUTS["examples"].filled(rows, *([UNTRUE_NOTE] if marked else []))
+    return cells.LAYOUTS["examples"].filled(rows, *([UNTRUE_NOTE] if marked else []))
 
 
-def _told_apart(without: CellResult, once: CellResult, interleaved: CellResult) -> tuple[str, ...]:
-    def right(run: CellResult, question: str) -> bool:
+def _told_apart(without: cells.CellResult, once: cells.CellResult, interleaved: cells.CellResult) -> tuple[str, ...]:
+    def right(run: cells.CellResult, question: str) -> bool:
         return question in run.scores and run.scores[question]["answer_em"] == 1
 
     return tuple(
@@ -188,7 +185,7 @@ def _rows(runs: CellResults, questions: Sequence[str]) -> Iterator[TableRow]:
         yield TableRow(values={"place": line.dataset, "model": line.model, "question": question_text, **values})
 
 
-def _written(chain: ExampleChain) -> str:
+def _written(chain: cells.ExampleChain) -> str:
     marked = (
         f"[untrue: {sentence}]" if position in chain.untrue else sentence
         for position, sentence in enumerate(chain.sentences)

@@ -6,20 +6,7 @@ from msgspec.structs import replace
 
 from cotrail.evaluation.comparison.differences import compared_questions, differences_of
 from cotrail.evaluation.experiments.costs import DOLLARS, PER_QUESTION_NOTE, SPENT_COLUMNS, STEPS, spent, totals
-from cotrail.evaluation.experiments.ircot.cells import (
-    LAYOUTS,
-    NAMES,
-    READERS,
-    SYSTEMS,
-    CellResult,
-    Goal,
-    Line,
-    dataset_short,
-    in_order,
-    names_in,
-    place_of,
-    place_title,
-)
+from cotrail.evaluation.experiments.ircot import cells
 from cotrail.evaluation.experiments.ircot.lines import (
     METRICS,
     CellResults,
@@ -37,13 +24,13 @@ from cotrail.evaluation.experiments.ircot.lines import (
 from cotrail.evaluation.experiments.report_tables import Column, EMAndF1, ReportTable, TableRow, Value, shown_interval
 from cotrail.evaluation.metrics.registry import METRICS as ALL_METRICS
 
-LineValues = Callable[[Line, CellResults], Mapping[str, Value]]
+LineValues = Callable[[cells.Line, CellResults], Mapping[str, Value]]
 """What a table has of a line, by place."""
 
 BASELINES = {"ircot": "one-step", "one-step": "no-retrieval"}
 """Which system is compared with which."""
 
-TRIED_METRICS: dict[Goal, tuple[str, ...]] = {
+TRIED_METRICS: dict[cells.Goal, tuple[str, ...]] = {
     "retrieval": ("paragraph_recall", "title_recall"),
     "qa": ("answer_f1", "tuning_f1"),
 }
@@ -62,14 +49,14 @@ SUPPORT = (
 )
 
 
-def build_tables(results: Sequence[CellResult]) -> tuple[ReportTable, ...]:
+def build_tables(results: Sequence[cells.CellResult]) -> tuple[ReportTable, ...]:
     """Build all tables for which there are results, that of unanswered questions first."""
     tables = (
-        LAYOUTS["unanswered"].filled([_unanswered(run) for run in results if not is_answered(run)]),
-        by_place(LAYOUTS["answers"], line_rows(results, LAYOUTS["answers"], "qa", _agreement)),
+        cells.LAYOUTS["unanswered"].filled([_unanswered(run) for run in results if not is_answered(run)]),
+        by_place(cells.LAYOUTS["answers"], line_rows(results, cells.LAYOUTS["answers"], "qa", _agreement)),
         readers(results),
         without_reader(results),
-        by_place(LAYOUTS["recall"], line_rows(results, LAYOUTS["recall"], "retrieval", _recall)),
+        by_place(cells.LAYOUTS["recall"], line_rows(results, cells.LAYOUTS["recall"], "retrieval", _recall)),
         transferred("transferred_recall", results, "retrieval", _recall),
         transferred("transferred_answers", results, "qa", _answer_f1),
         differences(results),
@@ -80,12 +67,12 @@ def build_tables(results: Sequence[CellResult]) -> tuple[ReportTable, ...]:
         costs(results),
         totals({stage: [run.cost for run in results if run.cell.stage == stage] for stage in ("search", "test")}),
     )
-    return tuple(replace(table, names=names_in(table)) for table in tables if table)
+    return tuple(replace(table, names=cells.names_in(table)) for table in tables if table)
 
 
 def readers(results: CellResults) -> ReportTable | None:
     """F1 of answers by system, reader and model (table 4)."""
-    layout = LAYOUTS["readers"]
+    layout = cells.LAYOUTS["readers"]
     own = [row for row in line_rows(results, layout, "qa", _answer_f1) if row.values["reader"] != "none"]
     kinds = {_kind(row) for row in own}
     theirs = tuple(row for row in layout.rows if _kind(row) in kinds)
@@ -94,23 +81,23 @@ def readers(results: CellResults) -> ReportTable | None:
 
 def without_reader(results: CellResults) -> ReportTable | None:
     """F1 of IRCoT's answers with a reader, and as its own chain states them (table 6)."""
-    layout = LAYOUTS["without_reader"]
+    layout = cells.LAYOUTS["without_reader"]
     rows = line_rows([run for run in results if run.cell.line.system == "ircot"], layout, "qa", _answer_f1)
     models = {row.values["model"] for row in rows if row.values["reader"] == "none"}
     return by_place(layout, [row for row in rows if row.values["model"] in models])
 
 
-def transferred(name: str, results: CellResults, goal: Goal, values: LineValues) -> ReportTable | None:
+def transferred(name: str, results: CellResults, goal: cells.Goal, values: LineValues) -> ReportTable | None:
     """Scores with another dataset's demonstrations (figures 5 and 6); a note explains the pairs in the headings."""
-    own = line_rows(results, LAYOUTS[name], goal, values, transfer=True)
-    datasets = in_order(each for row in own for place in row.values if "→" in place for each in place.split("→"))
-    names = ", ".join(f"{dataset_short(each)} is {place_title(each)}" for each in datasets)
-    return by_place(LAYOUTS[name], own, f"X→Y: demonstrations of X, questions and corpus of Y; {names}.")
+    own = line_rows(results, cells.LAYOUTS[name], goal, values, transfer=True)
+    datasets = cells.in_order(each for row in own for place in row.values if "→" in place for each in place.split("→"))
+    names = ", ".join(f"{cells.dataset_short(each)} is {cells.place_title(each)}" for each in datasets)
+    return by_place(cells.LAYOUTS[name], own, f"X→Y: demonstrations of X, questions and corpus of Y; {names}.")
 
 
 def differences(results: CellResults) -> ReportTable | None:
     """Differences between each system and the next simpler one, next to those of section 5."""
-    layout, lines = LAYOUTS["differences"], runs_by_line(results)
+    layout, lines = cells.LAYOUTS["differences"], runs_by_line(results)
     pairs = [
         (line, runs, others)
         for line, runs in lines.items()
@@ -125,7 +112,7 @@ def differences(results: CellResults) -> ReportTable | None:
     # Published are only those of IRCoT, for the datasets and metrics that own rows compare it by.
     own_places = {(row.values["metric"], row.values["place"]) for row in own if row.values["system"] == "ircot"}
     theirs = tuple(row for row in layout.rows if (row.values["metric"], row.values["place"]) in own_places)
-    places = in_order(str(row.values["place"]) for row in own)
+    places = cells.in_order(str(row.values["place"]) for row in own)
 
     def order(row: TableRow) -> tuple[str, int]:
         return str(row.values["metric"]), places.index(str(row.values["place"]))
@@ -135,9 +122,9 @@ def differences(results: CellResults) -> ReportTable | None:
 
 def errors(results: CellResults) -> ReportTable | None:
     """Share of the annotated chains with an untrue sentence (figure 7)."""
-    goals: tuple[Goal, ...] = ("qa", "retrieval")
-    own = [row for goal in goals for row in line_rows(results, LAYOUTS["errors"], goal, _untrue)]
-    return by_place(LAYOUTS["errors"], own)
+    goals: tuple[cells.Goal, ...] = ("qa", "retrieval")
+    own = [row for goal in goals for row in line_rows(results, cells.LAYOUTS["errors"], goal, _untrue)]
+    return by_place(cells.LAYOUTS["errors"], own)
 
 
 def support(results: CellResults) -> ReportTable | None:
@@ -151,7 +138,7 @@ def support(results: CellResults) -> ReportTable | None:
         for line, runs in runs_by_line(results).items()
         if line.system != "no-retrieval" and mean_score(runs, "paragraph_recall")
     ]
-    return LAYOUTS["support"].filled(rows, across=_metric_columns(metrics))
+    return cells.LAYOUTS["support"].filled(rows, across=_metric_columns(metrics))
 
 
 def searched(results: CellResults) -> ReportTable | None:
@@ -171,7 +158,7 @@ def searched(results: CellResults) -> ReportTable | None:
     metrics = [name for names in TRIED_METRICS.values() for name in names]
     undecided = {run.cell.line for run in tried} - {line for line, _, _ in taken}
     notes = ("Lines without a chosen row haven't chosen yet.",) if undecided else ()
-    return LAYOUTS["search"].filled(rows, *notes, across=_metric_columns(metrics))
+    return cells.LAYOUTS["search"].filled(rows, *notes, across=_metric_columns(metrics))
 
 
 def costs(results: CellResults) -> ReportTable | None:
@@ -183,10 +170,10 @@ def costs(results: CellResults) -> ReportTable | None:
         )
         for line, runs in runs_by_line(results).items()
     ]
-    return LAYOUTS["costs"].filled(rows, PER_QUESTION_NOTE, across=(*SPENT_COLUMNS, DOLLARS, *STEPS))
+    return cells.LAYOUTS["costs"].filled(rows, PER_QUESTION_NOTE, across=(*SPENT_COLUMNS, DOLLARS, *STEPS))
 
 
-def _unanswered(run: CellResult) -> TableRow:
+def _unanswered(run: cells.CellResult) -> TableRow:
     return TableRow(
         values={
             "cell": run.cell.name,
@@ -198,9 +185,9 @@ def _unanswered(run: CellResult) -> TableRow:
     )
 
 
-def _agreement(line: Line, runs: CellResults) -> dict[str, Value]:
+def _agreement(line: cells.Line, runs: CellResults) -> dict[str, Value]:
     """EM and F1 on the dataset and on those of its subsets that have questions."""
-    kinds = {name: each.kind for name, each in NAMES.subsets.items() if each.dataset == line.dataset}
+    kinds = {name: each.kind for name, each in cells.NAMES.subsets.items() if each.dataset == line.dataset}
     pairs = {
         place: EMAndF1(em=mean_score(runs, "answer_em", kind), f1=mean_score(runs, "answer_f1", kind))
         for place, kind in (*kinds.items(), (line.dataset, None))
@@ -208,19 +195,19 @@ def _agreement(line: Line, runs: CellResults) -> dict[str, Value]:
     return {place: pair for place, pair in pairs.items() if pair.f1}
 
 
-def _answer_f1(line: Line, runs: CellResults) -> dict[str, Value]:
-    return {place_of(line): mean_score(runs, "answer_f1")}
+def _answer_f1(line: cells.Line, runs: CellResults) -> dict[str, Value]:
+    return {cells.place_of(line): mean_score(runs, "answer_f1")}
 
 
-def _recall(line: Line, runs: CellResults) -> dict[str, Value]:
-    return {place_of(line): mean_score(runs, "paragraph_recall")}
+def _recall(line: cells.Line, runs: CellResults) -> dict[str, Value]:
+    return {cells.place_of(line): mean_score(runs, "paragraph_recall")}
 
 
-def _untrue(line: Line, runs: CellResults) -> dict[str, Value]:
-    return {place_of(line): annotated(runs)}
+def _untrue(line: cells.Line, runs: CellResults) -> dict[str, Value]:
+    return {cells.place_of(line): annotated(runs)}
 
 
-def _difference(line: Line, runs: CellResults, others: CellResults) -> TableRow | None:
+def _difference(line: cells.Line, runs: CellResults, others: CellResults) -> TableRow | None:
     """The difference of two lines that differ only in their system, over the questions that all their runs have."""
     metric = METRICS[line.goal]
     ours, theirs = question_means(runs, metric), question_means(others, metric)
@@ -241,11 +228,11 @@ def _difference(line: Line, runs: CellResults, others: CellResults) -> TableRow 
     return TableRow(values=names_of(line) | values, runs={"difference": run_names((*runs, *others))})
 
 
-def _choice(run: CellResult) -> tuple[Line, int | None, int | None]:
+def _choice(run: cells.CellResult) -> tuple[cells.Line, int | None, int | None]:
     return run.cell.line, run.cell.retrieval_count, run.cell.distractors
 
 
-def _tried(run: CellResult) -> dict[str, Value]:
+def _tried(run: cells.CellResult) -> dict[str, Value]:
     return {"retrieval_count": run.cell.retrieval_count, "distractors": run.cell.distractors}
 
 
@@ -255,7 +242,7 @@ def _kind(row: TableRow) -> tuple[Value, Value]:
 
 def _rank(row: TableRow) -> tuple[int, ...]:
     """Systems and readers in the paper's order, then those that it doesn't have."""
-    orders = zip((tuple(SYSTEMS), tuple(READERS)), map(str, _kind(row)), strict=True)
+    orders = zip((tuple(cells.SYSTEMS), tuple(cells.READERS)), map(str, _kind(row)), strict=True)
     return tuple(order.index(name) if name in order else len(order) for order, name in orders)
 
 

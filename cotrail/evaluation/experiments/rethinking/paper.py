@@ -13,49 +13,20 @@ from msgspec.structs import replace
 from cotrail.common import nearest
 from cotrail.common.humanize import Positive
 from cotrail.data.datasets.registry import TASK_OF
-from cotrail.evaluation.experiments.paper import (
-    DatasetFiles,
-    Experiment,
-    GoldAsPublished,
-    GridCell,
-    Paper,
-    RunKeys,
-    at_once,
-)
+from cotrail.evaluation.experiments import paper
 from cotrail.evaluation.experiments.rethinking.runs import read_run
-from cotrail.evaluation.experiments.rethinking.tables import METHODS, report
+from cotrail.evaluation.experiments.rethinking.tables import METHODS, PRINTED, report
 from cotrail.faithfulness.tasks import Task
 from cotrail.systems.registry import find_system
 
 TableNumber = Literal[1, 3, 4, 5, 7]
 """A table of the paper: methods, retrieval by question or sentence, knowledge, variants, inference from facts."""
 
-
-GENERATION = {"knowledge": ["evidence"], "variant": "generation"}
-
-UNIFIEDQA = {"layout": "unifiedqa"}
-
-SETTINGS: Mapping[str, Mapping[str, Any]] = {
-    "": {},
-    "by-question": {"query": "question"},
-    "external": {"knowledge": ["wordnet", "conceptnet"]},
-    "background": {"knowledge": ["table"]},
-    "evidence-greedy": {"knowledge": ["evidence"], "chains": 1, "temperature": 0.0},
-    "evidence-unvoted": {"knowledge": ["evidence"], "voting": False},
-    "evidence": {"knowledge": ["evidence"]},
-    "selection": {"knowledge": ["evidence"], "variant": "selection"},
-    "generation": GENERATION,
-    "generation-zero-shot": {**GENERATION, "inference": "zero-shot"},
-    "generation-cot": {**GENERATION, "reading": {"reader": "cot"}},
-    "generation-unifiedqa": {**GENERATION, "inference": "unifiedqa", "inferring_model": "inferrer"},
-    "gold-facts": {},
-    "unifiedqa": UNIFIEDQA,
-    "gold-facts-unifiedqa": UNIFIEDQA,
-}
+SETTINGS: Mapping[str, Mapping[str, Any]] = PRINTED.names["variations"]
 """The deviations of runs from their methods in table 1, empty for none, and the settings that define each."""
 
 
-class TaskFiles(DatasetFiles, frozen=True, kw_only=True):
+class TaskFiles(paper.DatasetFiles, frozen=True, kw_only=True):
     """Location of a task's questions, and of the demonstrations and knowledge to answer them.
 
     demonstrations: a file of chains of thought; few-shot prompting shows the answers that they state.
@@ -70,7 +41,7 @@ class TaskFiles(DatasetFiles, frozen=True, kw_only=True):
     task: Task | None = None
 
 
-class RethinkingExperiment(Experiment, frozen=True, kw_only=True, tag="rethinking"):
+class RethinkingExperiment(paper.Experiment, frozen=True, kw_only=True, tag="rethinking"):
     """An experiment of Rethinking with Retrieval.
 
     tables: the paper's tables to fill, each for the tasks that the paper reports.
@@ -108,7 +79,7 @@ class RethinkingExperiment(Experiment, frozen=True, kw_only=True, tag="rethinkin
         return files.task or TASK_OF[files.format or dataset]
 
 
-class RethinkingTrial(GridCell, frozen=True, kw_only=True):
+class RethinkingTrial(paper.GridCell, frozen=True, kw_only=True):
     """One run of an experiment: a method on a dataset with a model."""
 
     @property
@@ -186,7 +157,7 @@ def _compared(table: TableNumber, task: Task) -> Iterator[tuple[str, str]]:
             yield from (("rethinking", each) for each in ("generation-zero-shot", "generation-cot"))
 
 
-def request(experiment: RethinkingExperiment, trial: RethinkingTrial) -> RunKeys:
+def request(experiment: RethinkingExperiment, trial: RethinkingTrial) -> paper.RunKeys:
     """The request of a run."""
     files = experiment.datasets[trial.dataset]
     format_, spec = files.format or trial.dataset, find_system(trial.method)
@@ -207,12 +178,12 @@ def request(experiment: RethinkingExperiment, trial: RethinkingTrial) -> RunKeys
     )
 
 
-PAPER = Paper(
+PAPER = paper.Paper(
     file=RethinkingExperiment,
-    stages=lambda experiment: at_once(trials(experiment)),
+    stages=lambda experiment: paper.at_once(trials(experiment)),
     request=request,
     read=lambda trial, run: replace(read_run(run), id=trial.name),
     report=report,
-    inputs=GoldAsPublished,
+    inputs=paper.GoldAsPublished,
     pinned=("embedders", "entailers", "knowledge"),
 )

@@ -7,30 +7,17 @@ from typing import Annotated, Any
 from msgspec import Meta, field
 
 from cotrail.common.humanize import Positive, Temperature
-from cotrail.evaluation.experiments.paper import (
-    DatasetFiles,
-    Experiment,
-    GoldAsPublished,
-    GridCell,
-    Paper,
-    RunKeys,
-    at_once,
-)
+from cotrail.evaluation.experiments import paper
 from cotrail.evaluation.experiments.searchain.runs import read_run
-from cotrail.evaluation.experiments.searchain.tables import report
+from cotrail.evaluation.experiments.searchain.tables import PRINTED, report
 
 SYSTEM = "searchain"
 
-SETTINGS: Mapping[str, Mapping[str, Any]] = {
-    "": {},
-    "without-retrieval": {"retrieve": False},
-    "without-verification": {"verify": False},
-    "without-completion": {"complete": False},
-}
+SETTINGS: Mapping[str, Mapping[str, Any]] = PRINTED.names["variations"]
 """What a run leaves out, empty for nothing, and the settings of the system that define it."""
 
 
-class SearChainFiles(DatasetFiles, frozen=True, kw_only=True):
+class SearChainFiles(paper.DatasetFiles, frozen=True, kw_only=True):
     """Location of a dataset's questions, and the corpus that is searched for them.
 
     corpus: name of the indexed corpus. test_questions: number drawn from the file, by the experiment's seed; all by
@@ -42,7 +29,7 @@ class SearChainFiles(DatasetFiles, frozen=True, kw_only=True):
     settings: dict[str, Any] = field(default_factory=dict)
 
 
-class SearChainExperiment(Experiment, frozen=True, kw_only=True, tag=SYSTEM):
+class SearChainExperiment(paper.Experiment, frozen=True, kw_only=True, tag=SYSTEM):
     """An experiment of Search-in-the-Chain.
 
     extractor, duplicate_rater, embedder: the models that the system's settings ask for; see a run's request.
@@ -61,15 +48,15 @@ class SearChainExperiment(Experiment, frozen=True, kw_only=True, tag=SYSTEM):
             raise ValueError(f"there are settings of {unknown[0]!r}, and the only system of the protocol is {SYSTEM}")
 
 
-def trials(experiment: SearChainExperiment) -> tuple[GridCell, ...]:
+def trials(experiment: SearChainExperiment) -> tuple[paper.GridCell, ...]:
     """The runs that the experiment's tables need, in the order of its file."""
     return tuple(
-        GridCell(dataset=dataset, model=model, method=SYSTEM, variation=variation)
+        paper.GridCell(dataset=dataset, model=model, method=SYSTEM, variation=variation)
         for model, dataset, variation in product(experiment.models, experiment.datasets, SETTINGS)
     )
 
 
-def request(experiment: SearChainExperiment, trial: GridCell) -> RunKeys:
+def request(experiment: SearChainExperiment, trial: paper.GridCell) -> paper.RunKeys:
     """The request of a run."""
     files = experiment.datasets[trial.dataset]
     return experiment.request(
@@ -87,12 +74,12 @@ def request(experiment: SearChainExperiment, trial: GridCell) -> RunKeys:
     )
 
 
-PAPER = Paper(
+PAPER = paper.Paper(
     file=SearChainExperiment,
-    stages=lambda experiment: at_once(trials(experiment)),
+    stages=lambda experiment: paper.at_once(trials(experiment)),
     request=request,
     read=read_run,
     report=report,
-    inputs=GoldAsPublished,
+    inputs=paper.GoldAsPublished,
     pinned=("embedders", "pins"),
 )

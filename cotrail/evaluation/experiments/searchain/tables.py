@@ -32,12 +32,7 @@ LAYOUTS = PRINTED.layouts
 
 WITHOUT_IR = "without-retrieval"
 
-METHODS: Mapping[str, str] = {
-    "": "SearChain",
-    WITHOUT_IR: "SearChain w/o IR",
-    "without-verification": "SearChain w/o Verification",
-    "without-completion": "SearChain w/o Completion",
-}
+METHODS: Mapping[str, str] = PRINTED.names["methods"]
 """The paper's names of the whole method, and of it with one thing left out."""
 
 
@@ -53,7 +48,9 @@ def build_tables(runs: SearChainRuns) -> tuple[ReportTable, ...]:
         LAYOUTS["runs"].filled([_overview(run) for run in runs]),
         _by_dataset("performance", [(run, run.score) for run in runs], *LAYOUTS["runs"].notes),
         LAYOUTS["sources"].filled([_sources(run) for run in _of("", runs) if sources(run.trees).nodes]),
-        LAYOUTS["effect"].filled([_effect(run, effect) for run, effect in _effects(runs)]),
+        LAYOUTS["effect"].filled(
+            [_own(run, {"label": dataset_title(run.dataset), **asdict(effect)}) for run, effect in _effects(runs)]
+        ),
         _misled(runs),
         LAYOUTS["steps"].filled(_steps(runs)),
         LAYOUTS["efficiency"].filled([row for run in runs if (row := _efficiency(run))]),
@@ -75,11 +72,6 @@ def _steps(runs: SearChainRuns) -> list[TableRow]:
     """Nodes of chains without retrieval, by hops (table 5)."""
     numbers = [(run, nodes_by_hops(run.questions)) for run in _of(WITHOUT_IR, runs)]
     return [_own(run, {str(hops): mean for hops, mean in by_hops.items()}) for run, by_hops in numbers if by_hops]
-
-
-def _effect(run: SearChainRun, effect: Effect) -> TableRow:
-    """Scores where retrieval corrected or completed something (table 3)."""
-    return _own(run, {"label": dataset_title(run.dataset), **asdict(effect)})
 
 
 def _of(variation: str, runs: SearChainRuns) -> list[SearChainRun]:

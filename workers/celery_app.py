@@ -1,6 +1,6 @@
 """The Celery app as every process configures it.
 
-Every setting has its reason in docs/operations.md. The worker's own side is `cotrail.workers.app`.
+Every setting has its reason in docs/server-settings.md. The worker's own side is `cotrail.workers.app`.
 """
 
 import os

@@ -216,8 +216,8 @@ def decode(raw: bytes | msgspec.Raw, kind: type[T], place: str, error: type[Inpu
         line_text(bytes(raw), place, error)
         if not bytes(raw).rstrip().endswith(b"}"):
             raise error(
-                f"{place}: this isn't valid JSON ({cause}): the record doesn't end on its line; write each on one line, "
-                "as `jq -c .` does and `jq -c '.data[]'` of those under a key, or all of them as a list"
+                f"{place}: this isn't valid JSON ({cause}): the record doesn't end on its line; write each on one "
+                "line, as `jq -c .` does and `jq -c '.data[]'` of those under a key, or all of them as a list"
             ) from cause
         raise error(f"{place}: this isn't valid JSON ({cause}); correct it or take it out") from cause
     if holds_nul(bytes(raw)):

@@ -109,6 +109,9 @@ def main() -> None:
     """Runs the command line of this process and exits."""
     collect_seldom()
     leave_in_order()
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - closed, as with `2>&-`
+    if sys.stdout is None:
+        sys.exit(_refuse("the standard output is closed, so nothing was done; send it to a file or to /dev/null", 2))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and codecs.lookup(stream.encoding).name != "utf-8":
             stream.reconfigure(errors="backslashreplace")  # it can't hold every text, and is to hold the rest
@@ -117,8 +120,7 @@ def main() -> None:
         print_safely(logging.lastResort)
     try:
         code = _run()
-        if sys.stdout is not None:  # as with `>&-`
-            sys.stdout.flush()
+        sys.stdout.flush()
     except BrokenPipeError:
         # The reader closed the pipe. Python would complain when it flushes the stream at exit, so that goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,5 +1,6 @@
 """`cotrail submit` and `cotrail ask`: a run, or one question, is put into the queue."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -128,11 +129,16 @@ def _follow(submitted: Submitted, *, wait: bool, json: bool) -> None:
 
 def _print_submitted(submitted: Submitted, *, json: bool) -> None:
     first, times = submitted.runs[0], len(submitted.runs)
-    for run in submitted.runs:
-        if json:
-            print_json(run)
-        else:
-            typer.echo(run.run)
+    try:
+        for run in submitted.runs:
+            if json:
+                print_json(run)
+            else:
+                typer.echo(run.run)
+        sys.stdout.flush()
+    except OSError:  # as on a full disk: who submits again asks twice
+        console(stderr=True).print(f"In the queue all the same: {', '.join(run.run for run in submitted.runs)}")
+        raise
     if json:
         return
     often = f", {times} times" if times > 1 else ""

@@ -156,7 +156,7 @@ def read_webhooks(path: Path) -> Endpoints:
 
 def corpora_of(settings: Settings) -> CorpusStore:
     """The store of corpora: the search server's where one is set, and otherwise the folder's."""
-    return stores.corpus_store(settings.corpora_path, settings.search_server)
+    return stores.corpus_store(settings.corpora_path, settings.search_server, settings.catalogue_path)
 
 
 # The file `servers.toml`: names for the services that this person uses, and where their tokens are.

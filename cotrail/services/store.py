@@ -4,7 +4,7 @@ import atexit
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 from sqlalchemy import Connection, Engine, text
@@ -18,6 +18,9 @@ from cotrail.models.schema.database import CONNECTION_SETTINGS, connect, explain
 from cotrail.models.schema.deployment import refuse_unreleased
 from cotrail.models.schema.reader import reader_comment, reader_name, reader_password
 from cotrail.services.actor import actor
+
+if TYPE_CHECKING:
+    from cotrail.models.schema.migrating import Migrated
 
 _opened: dict[str, Engine] = {}
 _opening = Lock()
@@ -120,3 +123,15 @@ def _check_exists(connection: Connection, role: str) -> None:
 
 def _written(url: URL) -> str:
     return url.set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+def migrate() -> "Migrated":
+    """Bring the tables of the database that the settings name up to the revision of this code.
+
+    Raises UnavailableError where the database doesn't answer, doesn't let this user in or lets it make no tables, and
+    InputError where a newer cotrail has migrated it.
+    """
+    from cotrail.models.schema import migrating
+
+    with explained(local=settings().database_url is None):
+        return migrating.migrate(settings().database)

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.datasets.loading import load_questions
-from cotrail.data.datasets.sampled_files import sample_file, suffix
+from cotrail.data.datasets.loading import load_questions, sample_file, suffix
 from cotrail.data.datasets.sampling import sample_questions
 from cotrail.errors import CorpusError, DatasetError
 

@@ -9,8 +9,7 @@ from cotrail.core.questions import GoldParagraph
 from cotrail.core.table_sentences import table_sentences
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.infotabs import as_question
-from cotrail.data.datasets.loading import load_questions
-from cotrail.data.datasets.sampled_files import sample_file, suffix
+from cotrail.data.datasets.loading import load_questions, sample_file, suffix
 from cotrail.data.datasets.sampling import sample_questions
 from cotrail.errors import CorpusError, DatasetError
 from tests.cases import each_case

@@ -6,8 +6,7 @@ import pytest
 
 from cotrail.core.questions import Question
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.datasets.loading import load_questions
-from cotrail.data.datasets.sampled_files import sample_file, suffix
+from cotrail.data.datasets.loading import load_questions, sample_file, suffix
 from cotrail.data.datasets.sampling import sample_questions
 from cotrail.errors import CorpusError, DatasetError
 from tests.cases import each_case

@@ -122,7 +122,6 @@ READERS: dict[Record, Callable[[Path], object]] = {
 REFUSED: list[tuple[dict[str, object], str]] = [
     ({"id": ""}, "the id is empty"),
     ({"id": True}, r"`id` must be text in quotation marks.*not true"),
-    ({"id": None}, "must be text in quotation marks.*not null"),
     ({"id": "a\nb"}, r"the id \"a\\nb\" holds a line break"),
     ({"id": "é" * MAX_ID_BYTES}, "the id has 2,000 bytes, and at most 1,000 are taken"),
     ({"question": " \n"}, "the (question|text) is empty"),

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.questions import Question
-from cotrail.data.datasets.loading import load_questions
-from cotrail.data.datasets.sampled_files import sample_file, suffix
+from cotrail.data.datasets.loading import load_questions, sample_file, suffix
 from cotrail.data.datasets.sampling import sample_questions, shuffled
 from cotrail.errors import DatasetError
 from tests.cases import each_case

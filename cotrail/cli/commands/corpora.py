@@ -140,6 +140,16 @@ def index(
             show_default=False,
         ),
     ] = None,
+    dense: Annotated[
+        str | None,
+        typer.Option(
+            "--dense",
+            metavar="MODEL",
+            help="Embed the paragraphs with this embedder, and search by similarity; the same as `--engine dense --set "
+            "model=MODEL`. With `--set retriever=hybrid`, by similarity and words.",
+            show_default=False,
+        ),
+    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option(
@@ -150,9 +160,13 @@ def index(
 ) -> None:
     """Index paragraphs as a corpus; one of that name is replaced once the new one is complete.
 
-    Examples: `cotrail index corpus.jsonl --name mine` · `cotrail index notes/ --name notes`
+    Examples: `cotrail index corpus.jsonl --name mine` · `cotrail index notes/ --name notes --dense MODEL`
     """
     settings = assigned(changes or ())
+    if dense is not None:
+        if engine not in (None, "dense"):
+            raise InputError(f"--dense is the engine dense, and --engine names {engine}; take one of them")
+        engine, settings = "dense", {"model": dense, **settings}
     if not is_remote() and (named := operations.needing(name)):
         said = f"Runs that haven't ended search {name} ({named}): it is replaced only by the same paragraphs."
         console(stderr=True).print(said, soft_wrap=True, style="yellow")

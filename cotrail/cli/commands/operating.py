@@ -209,9 +209,9 @@ def migrate(*, json: Json = False) -> None:
     `cotrail up` does so for the local stack. Live workers do no harm, and neither does a second migration at once.
     """
     from cotrail.cli.terminal.output import console, print_json
-    from cotrail.services import migrating
+    from cotrail.services.store import migrate as carry_out
 
-    revisions = migrating.migrate()
+    revisions = carry_out()
     if json:
         print_json(revisions)
     elif revisions.before == revisions.after:

@@ -1,7 +1,7 @@
 """Ports of encoders: the models that compare embeddings, score pairs, judge entailment and extract answers."""
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from cotrail.core.ports.role import BatchedRole
 from cotrail.core.questions import Paragraph
@@ -28,6 +28,10 @@ class Comparison(Protocol):
         """The columns."""
 
 
+Side = Literal["query", "text"]
+"""What a text is to others: the one that they are compared with, or one of them; models may want either marked."""
+
+
 class Embedder(Protocol):
     """Compares sentences with paragraphs; safe to call from many threads at once."""
 
@@ -39,6 +43,12 @@ class Embedder(Protocol):
         """The cosine similarities of each comparison, in their order, rounded to 6 decimals.
 
         Paragraphs count as their `statement`. Raises StepError, TransientStepError.
+        """
+
+    def embed(self, texts: Sequence[str], side: Side) -> Sequence[Any]:
+        """The embeddings of texts that are searched with or searched for, in their order: arrays of length 1.
+
+        Raises StepError, TransientStepError, and InputError for an embedder that has similarities alone.
         """
 
 

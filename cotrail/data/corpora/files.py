@@ -37,10 +37,10 @@ LONGEST_TITLE = 255
 class _Line(Struct, frozen=True):
     """A paragraph as written; metadata, url: read past."""
 
-    id: str | int | UnsetType = UNSET
-    _id: str | int | UnsetType = UNSET
-    docid: str | int | UnsetType = UNSET
-    doc_id: str | int | UnsetType = UNSET
+    id: str | int | UnsetType | None = UNSET
+    _id: str | int | UnsetType | None = UNSET
+    docid: str | int | UnsetType | None = UNSET
+    doc_id: str | int | UnsetType | None = UNSET
     title: str | UnsetType | None = UNSET
     wikipedia_title: str | UnsetType | None = UNSET
     text: str | UnsetType = UNSET

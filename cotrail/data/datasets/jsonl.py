@@ -180,7 +180,7 @@ def _line(values: dict[str, Any], place: str) -> JsonlQuestion:
     values = {field: value for field, value in values.items() if value is not None or field == "question"}
     if "answers" in values:
         values["answers"] = _answers(values["answers"], place)
-    if isinstance(values.get("id"), int | float):
+    if isinstance(values.get("id"), int | float) and not isinstance(values["id"], bool):
         values["id"] = _answer(values["id"])
     values.setdefault("id", spec.id_of(str(values["question"])))
     try:

@@ -5,7 +5,7 @@ Completion of the files that the authors of IRCoT processed by answers from a da
 Their `evaluate.py --official` does the same: it reads the answers from the datasets' own files.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -16,10 +16,11 @@ from msgspec.structs import replace
 from cotrail.common.json_files import columns
 from cotrail.common.tables import COLUMNAR, PLACES
 from cotrail.common.tables import form_of as record_form
-from cotrail.core.questions import Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.data.datasets import beir, ircot_processed, jsonl, spec
 from cotrail.data.datasets.format_detection import apparent_content, fitting_formats
 from cotrail.data.datasets.registry import datasets_in, find_dataset, question_formats
+from cotrail.data.datasets.sampling import drawn
 from cotrail.errors import DatasetError
 
 NO_MAP: Mapping[str, str] = MappingProxyType({})
@@ -172,3 +173,36 @@ def reading_of(dataset: str, path: Path, fields: Mapping[str, str] = NO_MAP) -> 
         case (name,) if name != dataset and seem.has - set(chain.from_iterable(jsonl.NAMES.values())):
             return f"{said}; these may be {seem.holds}, which `--dataset {name}` scores by its own rules"
     return said
+
+
+# Files of sampled questions, in the format of the file that they are drawn from.
+
+
+def sample_file(dataset: str, path: Path, development: int, test: int, seed: int) -> tuple[bytes, bytes]:
+    """Make the same draw from a file; returns the contents of two files of the same format, records unchanged.
+
+    An IIRC question comes with its passage, without the passage's other questions.
+    """
+    records = list(read_records(dataset, path, _any_paragraph))
+    first, second = drawn(records, lambda record: record.annotated.question.id, development, test, seed)
+    return _content(dataset, path, first), _content(dataset, path, second)
+
+
+def suffix(dataset: str, path: Path) -> str:
+    """The suffix for files that are drawn from this one."""
+    form = form_of(dataset, path)
+    return form.suffix or (path.suffix if form.written else ".json" if form.format.is_list else ".jsonl")
+
+
+def _content(dataset: str, path: Path, records: Iterable[spec.QuestionRecord]) -> bytes:
+    form, stripped = form_of(dataset, path), [record.raw.strip() for record in records]
+    if form.written:
+        return form.written(path, stripped)
+    if form.format.is_list:
+        return b"[" + b",\n".join(stripped) + b"]\n"
+    return b"".join(raw + b"\n" for raw in stripped)
+
+
+def _any_paragraph(ids: Sequence[str]) -> dict[str, Paragraph]:
+    """Placeholders for gold paragraphs given by id: a draw doesn't need the corpus."""
+    return {id_: Paragraph(id=id_, title="", text="") for id_ in ids}

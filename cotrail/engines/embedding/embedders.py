@@ -1,13 +1,15 @@
 """Catalogue of embedders: the built-in ones and the tables `[embedders.NAME]` of a user's `models.toml`."""
 
+import hashlib
 from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
+import msgspec
 from msgspec import Meta, Struct
 
 from cotrail.common.optional_packages import Library
-from cotrail.core.ports.encoders import EMBEDDER, Comparison, Embedder
+from cotrail.core.ports.encoders import EMBEDDER, Comparison, Embedder, Side
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.core.questions import Paragraph
@@ -16,6 +18,7 @@ from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTab
 from cotrail.engines.model_folders import hugging_face_folder, wheel_folder
 from cotrail.engines.script_files import ScriptedEngine
 from cotrail.engines.text_servers import EmbeddingServer
+from cotrail.errors import InputError
 
 # Scripted embedder: returns the similarities of a script.
 
@@ -43,6 +46,10 @@ class ScriptedEmbedder(ScriptedEngine[EmbeddingScript]):
         rows = [tuple(self._row(sentence, each) for sentence in each.sentences) for each in comparisons]
         return [Embedded(similarities=each) for each in rows]
 
+    def embed(self, texts: Sequence[str], side: Side) -> Sequence[Any]:  # noqa: ARG002
+        """Raises InputError."""
+        raise InputError("a scripted embedder has similarities and no embeddings; index with another one")
+
     def _row(self, sentence: str, comparison: Comparison) -> tuple[float, ...]:
         if comparison.paragraphs:
             return tuple(self._to_paragraph(sentence, each) for each in comparison.paragraphs)
@@ -61,7 +68,13 @@ class ScriptedEmbedder(ScriptedEngine[EmbeddingScript]):
 
 
 class SentenceTransformers(FolderTable, frozen=True, tag="sentence-transformers"):
-    """An embedder that sentence-transformers saved."""
+    """An embedder that sentence-transformers saved.
+
+    query_prefix, text_prefix: what is put before a text that a corpus is searched with, and before its paragraphs.
+    """
+
+    query_prefix: str = ""
+    text_prefix: str = ""
 
     library: ClassVar[Library] = ("sentence_transformers", "evidence")
 
@@ -69,7 +82,14 @@ class SentenceTransformers(FolderTable, frozen=True, tag="sentence-transformers"
         """See `FolderTable`."""
         from cotrail.engines.embedding.sentence_transformers import SentenceTransformerEmbedder
 
-        return SentenceTransformerEmbedder(self.path, identity, profile)
+        prefixes: dict[Side, str] = {"query": self.query_prefix, "text": self.text_prefix}
+        return SentenceTransformerEmbedder(self.path, identity, profile, prefixes)
+
+    @property
+    def digest(self) -> str:
+        """See `FolderTable`."""
+        own, prefixes = super().digest, [self.query_prefix, self.text_prefix]
+        return hashlib.sha256(msgspec.json.encode([own, *prefixes])).hexdigest() if any(prefixes) else own
 
 
 class Server(ServerTable, EmbeddingServer, frozen=True, tag_field="engine", tag="server"):

@@ -1,6 +1,6 @@
 """Embedders that sentence-transformers loads."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from transformers.utils import logging
 
-from cotrail.core.ports.encoders import Comparison
+from cotrail.core.ports.encoders import Comparison, Side
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Embedded
 from cotrail.engines.device_memory import DeviceReader
@@ -24,11 +24,13 @@ CHARACTERS_AT_ONCE = {"cuda": 262_144, "cpu": 16_384}
 class SentenceTransformerEmbedder(DeviceReader[str, Vector]):
     """A model in a folder saved by sentence-transformers; see `DeviceReader`.
 
-    path: its folder. An embedding is always the same, so the latest are kept. Raises InputError, NotInstalledError.
+    path: its folder; prefixes: what is put before a text that is searched with, and before one that is searched for. An
+    embedding is always the same, so the latest are kept. Raises InputError, NotInstalledError.
     """
 
-    def __init__(self, path: Path, identity: str, profile: Profile) -> None:
+    def __init__(self, path: Path, identity: str, profile: Profile, prefixes: Mapping[Side, str]) -> None:
         self._model = _load(path)
+        self._prefixes = prefixes
         self._recent: RecentResults[str, Vector] = RecentResults()
         super().__init__(identity, profile, CHARACTERS_AT_ONCE[self._model.device.type])
 
@@ -38,6 +40,13 @@ class SentenceTransformerEmbedder(DeviceReader[str, Vector]):
         with self._turn:
             vectors = self._vectors(list(sentences))
         return [embedded(comparison, vectors) for comparison in comparisons]
+
+    def embed(self, texts: Sequence[str], side: Side) -> Sequence[Vector]:
+        """See `Embedder`."""
+        marked = [self._prefixes[side] + text for text in texts]
+        with self._turn:
+            vectors = self._vectors(list(dict.fromkeys(marked)))
+        return [vectors[text] for text in marked]
 
     def _vectors(self, sentences: list[str]) -> dict[str, Vector]:
         vectors = self._recent.known(sentences)

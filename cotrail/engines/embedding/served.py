@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from msgspec import Struct
 
-from cotrail.core.ports.encoders import Comparison
+from cotrail.core.ports.encoders import Comparison, Side
 from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.core.results import Embedded
 from cotrail.engines.embedding.cosine_similarity import MOST_EMBEDDINGS, Vector, similarities, texts
@@ -130,6 +130,13 @@ class ServedEmbedder:
             similarities([vectors[text] for text in rows], [vectors[text] for text in columns])
             for rows, columns in sides
         ]
+
+    def embed(self, texts: Sequence[str], side: Side) -> Sequence[Vector]:
+        """See `Embedder`; raises UnavailableError, BlockedError and Interrupted too."""
+        before = self._server.query_prefix if side == "query" else self._server.text_prefix
+        sent = [before + text for text in texts]
+        vectors = self._vectors(list(dict.fromkeys(sent)))
+        return [vectors[text] for text in sent]
 
     def interrupt(self) -> None:
         """Ends every call, now and from now on, with Interrupted."""

@@ -39,7 +39,7 @@ from cotrail.engines.retrieval.manifest import (
     unusable,
     write_manifest,
 )
-from cotrail.engines.retrieval.search_engines import find_engine, folder_engine, server_engine
+from cotrail.engines.retrieval.search_engines import NO_MODELS, find_engine, folder_engine, server_engine
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import CorpusError, CotrailError, InputError, UnknownNameError
 
@@ -78,11 +78,14 @@ def being_built(directory: Path) -> CorpusError:
     return CorpusError(f"another process is building the index in {directory}; wait until it is done")
 
 
-def open_index(directory: Path) -> Corpus:
-    """The index in this folder; raises CorpusError where there is none that can be used, NotInstalledError."""
+def open_index(directory: Path, models: Path = NO_MODELS) -> Corpus:
+    """The index in this folder; raises CorpusError where there is none that can be used, NotInstalledError.
+
+    models: the file of the user's models, for engines that need one.
+    """
     manifest = read_manifest(directory)
     try:
-        engine = folder_engine(manifest.engine)
+        engine = folder_engine(manifest.engine, models)
         if manifest.format != engine.format:
             raise unusable(directory, "it was built by another version of cotrail")
         return engine.open(directory / manifest.folder, manifest)
@@ -150,8 +153,9 @@ def _reported(
 class FolderStore:
     """Corpora that are folders in one folder; each is searched by the engine that its manifest names."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, models: Path = NO_MODELS) -> None:
         self._folder = folder
+        self._models = models
 
     def build(
         self,
@@ -165,13 +169,13 @@ class FolderStore:
         Raises CorpusError where the folder can't be written, UnknownNameError, NotInstalledError, and InputError for
         settings that the engine doesn't take.
         """
-        engine = folder_engine(new.engine or "tantivy")
+        engine = folder_engine(new.engine or "tantivy", self._models)
         directory, settings = corpus_directory(self._folder, name), _settings(engine, new.settings)
         return build_index(paragraphs, directory, progress, engine=engine, settings=settings)
 
     def open(self, name: str) -> Corpus:
         """The corpus of that name; raises UnknownNameError, which lists those there are."""
-        return open_index(existing_corpus(self._folder, name))
+        return open_index(existing_corpus(self._folder, name), self._models)
 
     def manifests(self) -> dict[str, IndexManifest]:
         """The manifests of the corpora by name, sorted."""
@@ -242,12 +246,12 @@ class JoinedStores:
         raise unknown(name, self.manifests())
 
 
-def corpus_store(folder: Path, server: SearchServer | None) -> CorpusStore:
-    """The folder's corpora, and a server's if one is given."""
+def corpus_store(folder: Path, server: SearchServer | None, models: Path = NO_MODELS) -> CorpusStore:
+    """The folder's corpora, and a server's if one is given; models: the file of the user's models."""
     if server is None:
-        return FolderStore(folder)
+        return FolderStore(folder, models)
     # One adapter for both: only the first request tells which of them the server is.
-    return JoinedStores(server_engine("elasticsearch").store(server), FolderStore(folder))
+    return JoinedStores(server_engine("elasticsearch").store(server), FolderStore(folder, models))
 
 
 def _settings(engine: FolderEngine, values: Mapping[str, Any]) -> Struct:

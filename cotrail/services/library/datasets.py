@@ -7,9 +7,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from cotrail.core.demonstrations import AnswerForm
-from cotrail.data.datasets.loading import load_annotated
+from cotrail.data.datasets.loading import load_annotated, sample_file, suffix
 from cotrail.data.datasets.registry import DATASETS, find_dataset
-from cotrail.data.datasets.sampled_files import sample_file, suffix
 from cotrail.data.datasets.spec import AnnotatedQuestion
 from cotrail.data.demonstrations.building import (
     DemonstrationShape,

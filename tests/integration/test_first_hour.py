@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 import tempfile
 import tomllib
@@ -234,3 +235,46 @@ def test_a_served_model_runs_in_the_profile_that_a_server_can_have(home: Path) -
     assert done.returncode == 0, done.stdout + done.stderr
     assert tomllib.loads((home / "cotrail-served" / "experiment.toml").read_text())["profile"] == "fast"
     assert "Which to take" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("status", "content", "said"),
+    [
+        (401, b'{"error": "no such key"}', "answered 401: .*no such key"),
+        (500, b"broken", "answered 500: broken"),
+        (200, b"<html>Welcome</html>", "answered something else than JSON"),
+        (200, b'{"data": []}', "lists no model: name the one that it has with --model"),
+        (
+            200,
+            json.dumps({"data": [{"id": f"m{n:03}"} for n in range(300)]}).encode(),
+            "has 300 models: name one with --model, .*: m000, m001.* and 280 more",
+        ),
+    ],
+)
+def test_a_server_that_can_not_be_added_says_why(home: Path, status: int, content: bytes, said: str) -> None:
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        refused = added(home, f"http://127.0.0.1:{server.server_port}/v1")
+        server.shutdown()
+    assert re.search(said, refused.stderr), refused.stderr
+    assert (refused.returncode, "asking http" in refused.stderr) == (2, True)
+
+
+def test_a_server_that_is_not_there_is_named(home: Path) -> None:
+    assert "http://127.0.0.1:9/v1/models can't be reached" in added(home, "http://127.0.0.1:9/v1").stderr
+    assert "/v1/models can't be reached" in added(home, "http://nobody.invalid:8000/v1").stderr
+
+
+def added(home: Path, url: str) -> "subprocess.CompletedProcess[str]":
+    command = [str(COTRAIL), "models", "add", "gone", "--url", url]
+    return subprocess.run(command, env=environment(home), capture_output=True, text=True)

@@ -24,9 +24,9 @@ from cotrail.common import tables, text_files
 from cotrail.common.tables import form_of
 from cotrail.core.questions import Question
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.datasets.loading import load_questions, reading_of
+from cotrail.data.datasets.loading import load_questions, reading_of, sample_file, suffix
 from cotrail.data.datasets.registry import DATASETS
-from cotrail.data.datasets.sampled_files import sample_file, suffix
+from cotrail.data.datasets.spec import id_of
 from cotrail.errors import CorpusError, DatasetError, InputError, NotInstalledError
 from cotrail.services.runs.requests import make_request
 from cotrail.services.runs.submission import prepare
@@ -156,6 +156,21 @@ def test_usual_names_and_types_are_recognised(
 def test_an_id_may_be_a_whole_number(name: str, tmp_path: Path) -> None:
     path = written(tmp_path, "q.jsonl", lines({name: 7, "question": "Who?"}))
     assert [each.id for each in load_questions("jsonl", path)] == ["7"]
+    path = written(tmp_path, "q.jsonl", lines({name: 7.0, "question": "Who?"}, {name: None, "question": "What?"}))
+    assert [each.id for each in load_questions("jsonl", path)] == ["7", id_of("What?")]
+
+
+def test_texts_that_a_column_has_as_bytes_are_texts(tmp_path: Path) -> None:
+    rows = [{"question": b"Who?", "answers": ["Zoë".encode()], "picture": b"\xff\xd8"}]
+    [question] = load_questions("jsonl", written(tmp_path, "q.parquet", parquet_bytes(rows)))
+    assert (question.text, question.answers) == ("Who?", ("Zoë",))
+
+
+def test_the_line_by_which_excel_names_the_separator_is_none_of_the_table(tmp_path: Path) -> None:
+    [question] = load_questions(
+        "jsonl", written(tmp_path, "q.csv", "sep=;\r\nquestion;answer\r\nWho, and when?;Ann\r\n")
+    )
+    assert (question.text, question.answers) == ("Who, and when?", ("Ann",))
 
 
 def test_cells_hold_lists_between_bars_or_as_json(tmp_path: Path) -> None:
@@ -198,6 +213,8 @@ def test_how_a_file_is_read_is_said(tmp_path: Path) -> None:
     assert reading_of("jsonl", path) == (
         "questions.csv: read as CSV; question=query, answers=gold_answer; ignored: source"
     )
+    unscored = written(tmp_path, "open.jsonl", lines({"question": "Who?", "correct_answer": "Ann"}))
+    assert reading_of("jsonl", unscored).endswith("; no answers, so nothing is scored (`--map answers=FIELD`)")
     hotpot = written(tmp_path, "hub.jsonl", lines(HOTPOT))
     assert reading_of("hotpotqa", hotpot).endswith("HotpotQA's questions as Hugging Face has them")
     assert reading_of("jsonl", hotpot).endswith("which `--dataset hotpotqa` scores by its own rules")
@@ -354,6 +371,11 @@ def refusal(dataset: str, path: Path) -> str:
         ("q.parquet", parquet_bytes([{"question": "a\0b"}]), "row 1: the text holds a NUL character"),
         ("q.jsonl", '{"question": "\\ud800"}\n', "line 1: this isn't valid JSON"),
         ("q.json", '[{"question": "\\udfff"}]', "entry 1: this isn't valid JSON"),
+        ("q.jsonl", '{\n "question": "Who?"\n}\n', "line 1: this isn't valid JSON .*write each on one line, as `jq -c"),
+        ("q.jsonl", lines({"question": None}), "line 1: `question` must be text"),
+        ("q.jsonl", lines({"question": "\u200b\u2060"}), "line 1: the question is empty"),
+        ("q.csv", "question,answer\rWho?,Ann\r", "its lines end in carriage returns alone"),
+        ("q.csv", "Who?,Ann\nWhat?,Bo\n", "or add a first line that names the columns"),
     ],
 )
 def test_what_can_not_be_read_is_refused_with_its_place(
@@ -492,6 +514,7 @@ def test_bodies_are_cut_and_texts_without_ids_get_some(tmp_path: Path) -> None:
         ({"id": "1", "words": "b"}, "line 1: there is no field `text` or .* or `article` \\(but id, words\\); rename"),
         ({"id": "1", "text": "a", "body": "b"}, "`text` and `body` mean the same"),
         ({"id": "1", "text": None}, "`text` must be text"),
+        ({"id": "1", "text": "\u200b"}, "the text is empty"),
     ],
 )
 def test_documents_that_can_not_be_read_are_refused(record: dict[str, Any], said: str, tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """What the local stack costs while nothing is asked of it: memory and processor time of each process.
 
 `python -m benchmarks.at_rest [--seconds N] [--output FILE]` starts a stack of its own, waits until it is quiet, and
-measures for `--seconds`. Memory is the proportional set size: pages that processes share count once in sum. The model
-of the generation worker is the small one, which it has loaded.
+measures for `--seconds`. Memory is the proportional set size: pages that processes share count once in sum. The
+generation worker has no model loaded, as with one behind a server: its model is a script.
 """
 
 import json
@@ -30,7 +30,9 @@ def main(
 ) -> None:
     """Measure a stack at rest."""
     with tempfile.TemporaryDirectory(prefix="car-") as home:
-        environment = {**os.environ, "COTRAIL_HOME": home}
+        Path(home, "script.json").write_text('{"name": "writer", "questions": {}, "default": {"answer": "A"}}')
+        Path(home, "models.toml").write_text('[models.scripted]\nengine = "scripted"\npath = "script.json"\n')
+        environment = {**os.environ, "COTRAIL_HOME": home, "COTRAIL_MODEL": "scripted"}
         command = [sys.executable, "-m", "cotrail.cli.main"]
         subprocess.run([*command, "up"], env=environment, check=True, stdout=subprocess.DEVNULL)
         try:

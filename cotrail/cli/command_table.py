@@ -46,6 +46,7 @@ COMMANDS = (
     Entry(STACK, "view", "results:view"),
     Entry(STACK, "sample", "sample:sample", here=FILES),
     Entry(WORK, "index", "corpora:index"),
+    Entry(WORK, "search", "corpora:search"),
     Entry(WORK, "submit", "submit:submit"),
     Entry(WORK, "ask", "submit:ask"),
     Entry(WORK, "fork", "fork:fork"),

@@ -58,6 +58,7 @@ rethinking RUN
 retry RUN
 runs
 score RUN
+search CORPUS QUERY
 show RUN
 submit here.toml
 systems

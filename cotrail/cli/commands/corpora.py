@@ -1,7 +1,7 @@
-"""`cotrail index` and `cotrail corpora`: corpora are indexed, listed and removed."""
+"""`cotrail index`, `cotrail search`, `cotrail corpora`: corpora are indexed, searched by hand, listed and removed."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -13,12 +13,14 @@ from cotrail.cli.request_options import Json
 from cotrail.cli.terminal.following import follow_job
 from cotrail.cli.terminal.output import Column, console, grid, heading, print_json, print_rows
 from cotrail.common.humanize import count, duration, moment, size
+from cotrail.common.printable_text import cut
 from cotrail.common.structs import assigned, shortened
 from cotrail.data.corpora.document_names import SUFFIXES
 from cotrail.engines.retrieval.engine import NewIndex
+from cotrail.engines.retrieval.search_server import Way
 from cotrail.errors import InputError
 from cotrail.services.library import corpora as operations
-from cotrail.services.library.corpora import Indexed, ListedCorpus
+from cotrail.services.library.corpora import CorpusHit, Found, Indexed, ListedCorpus
 from cotrail.services.operations.operation import is_remote
 from cotrail.services.runs import jobs
 from cotrail.services.runs.jobs import IndexRequest
@@ -108,6 +110,61 @@ def _size(each: ListedCorpus) -> str:
 
 def _built(each: ListedCorpus) -> str:
     return "-" if each.built_at is None else moment(each.built_at)
+
+
+# `cotrail search`: a corpus is searched by hand.
+
+LISTS: tuple[Way, ...] = ("bm25", "dense")
+"""The lists that a hybrid search fuses."""
+
+LIST_HITS = 100
+"""The hits of each list that `--explain` looks at."""
+
+
+def search(
+    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help="One of `cotrail corpora`.", show_default=False)],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="In plain words.", show_default=False)],
+    *,
+    k: Annotated[int, typer.Option("--k", metavar="N", min=1, max=1000, help="How many paragraphs.")] = 10,
+    retriever: Annotated[
+        Way | None,
+        typer.Option("--retriever", help="Of a dense or hybrid corpus: another way than its own.", show_default=False),
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show the rank and the score that each has by words and by similarity.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Search a corpus by hand: what a system would find with this query.
+
+    Example: `cotrail search mine "Where was Marit Aune born?" --explain`
+    """
+    found = operations.search_corpus(corpus, query, k, retriever=retriever)
+    lists: dict[str, Found] = {}
+    if explain and operations.describe_corpus(corpus).engine == "dense":
+        lists = {way: operations.search_corpus(corpus, query, max(k, LIST_HITS), retriever=way) for way in LISTS}
+    if json:
+        print_json({"found": found, "lists": lists} if explain else found)
+        return
+    if not found.paragraphs:
+        console().print(f"Nothing in {corpus} is found by that.", soft_wrap=True)
+        return
+    places = {way: {each.id: each for each in listed.paragraphs} for way, listed in lists.items()}
+    columns = [Column(title=" ", right=True), Column(title="score", right=True), *map(_list_column, places)]
+    rows = [_hit(each, places) for each in found.paragraphs]
+    titles = (Column(title="id"), Column(title="paragraph"), Column(title="words of the query"))
+    print_rows(console(), [*columns, *titles], rows)
+
+
+def _list_column(way: str) -> Column:
+    return Column(title=f"by {way}", right=True)
+
+
+def _hit(hit: CorpusHit, places: Mapping[str, Mapping[str, CorpusHit]]) -> list[str]:
+    listed = (by_id.get(hit.id) for by_id in places.values())
+    ranks = [f"{each.rank} ({each.score:.4g})" if each else "-" for each in listed]
+    paragraph = cut(f"{hit.title}: {hit.text}" if hit.title else hit.text, 70)
+    return [str(hit.rank), f"{hit.score:.4g}", *ranks, hit.id, paragraph, ", ".join(hit.matched[:8])]
 
 
 # `cotrail index`: makes a corpus searchable.

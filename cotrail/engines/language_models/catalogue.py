@@ -19,7 +19,7 @@ from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.engines.language_models.endpoint import Api, ContextLength, Endpoint
 from cotrail.engines.language_models.model_files import check_gguf, check_template, files_lack
 from cotrail.engines.language_models.oracle import oracle_script
-from cotrail.engines.language_models.providers import provided
+from cotrail.engines.language_models.providers import PROVIDERS, provided
 from cotrail.engines.language_models.scripted import Script, ScriptedModel
 from cotrail.engines.language_models.served.capabilities import endpoint_lacks
 from cotrail.engines.language_models.thinking import Thinking
@@ -380,6 +380,8 @@ def make_server(path: Path, name: str, table: dict[str, Any]) -> Server:
 
 def unknown_model(path: Path, name: str, names: Iterable[str]) -> UnknownNameError:
     """The error for a model that isn't there; its note is a table that adds one of that name."""
+    if name in PROVIDERS:
+        return UnknownNameError(f"{name} is a provider; name one of its models, as {name}/MODEL")
     message = (
         f"{unknown('model', name, names)}{strays_in_words(path)}; add one to {path}, a file or a server, for instance:"
     )

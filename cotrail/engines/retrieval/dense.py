@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from threading import RLock
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import faiss
 import msgspec
@@ -28,11 +28,9 @@ from cotrail.engines.embedding.embedders import EMBEDDERS
 from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.retrieval.engine import FolderEngine, NoSettings
 from cotrail.engines.retrieval.manifest import FolderManifest, Ranking
-from cotrail.engines.retrieval.search_server import Bm25Options, best
+from cotrail.engines.retrieval.search_server import Bm25Options, Way, best
 from cotrail.engines.retrieval.tantivy import TANTIVY, TantivyRetriever
 from cotrail.errors import CorpusError, InputError
-
-Way = Literal["bm25", "dense", "hybrid"]
 
 AT_ONCE = 256
 """Paragraphs that are embedded and kept together: what a killed build loses at most."""

@@ -18,7 +18,7 @@ from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.knowledge.store import SOURCES, KnowledgeStore, find_source
 from cotrail.engines.retrieval.engine import DEFAULT_INDEX, NewIndex
 from cotrail.engines.retrieval.manifest import IndexManifest, Revision, unknown
-from cotrail.engines.retrieval.search_server import Bm25Options
+from cotrail.engines.retrieval.search_server import Bm25Options, Way
 from cotrail.errors import InputError, StepError, UnavailableError, UnknownNameError
 from cotrail.models.queries.runs import searching_runs
 from cotrail.services.access.grants import SeenCorpora, seen_corpora
@@ -163,13 +163,14 @@ class ShownParagraph(Struct, frozen=True, kw_only=True):
     of_title: tuple[str, ...]
 
 
-def search(name: str, query: str, count: int, options: Bm25Options = USUAL) -> Found:
-    """The best paragraphs of a corpus for a query.
+def search(name: str, query: str, count: int, options: Bm25Options = USUAL, retriever: Way | None = None) -> Found:
+    """The best paragraphs of a corpus for a query; retriever: another way than the corpus's own.
 
     Raises UnknownNameError, and InputError where the corpus can't be searched with these options.
     """
     corpus = seen_corpora().open(name)
     unusual = {key: value for key, value in asdict(options).items() if value != getattr(USUAL, key)}
+    unusual |= {"retriever": retriever} if retriever else {}
     try:
         hits = corpus.search(SearchRequest(query=query, count=count, options=unusual))
     except StepError as error:
@@ -204,13 +205,21 @@ Query = Annotated[str, Meta(min_length=1, max_length=100_000)]
 
 
 @operation("corpora.search", "POST", "/corpora/{corpus}/search", Scope.READ)
-def search_corpus(corpus: str, query: Query, k: Count = 10, field: Field = "all", *, distinct: bool = False) -> Found:
+def search_corpus(
+    corpus: str,
+    query: Query,
+    k: Count = 10,
+    field: Field = "all",
+    *,
+    distinct: bool = False,
+    retriever: Way | None = None,
+) -> Found:
     """Search a corpus by hand.
 
     field: what the query is compared with, title and text or the title alone; distinct: paragraphs of the same text
-    count as one.
+    count as one; retriever: of a dense or hybrid corpus, another way to search it than its own.
     """
-    return search(corpus, query, k, Bm25Options(field=field, distinct=distinct))
+    return search(corpus, query, k, Bm25Options(field=field, distinct=distinct), retriever)
 
 
 @operation("corpora.paragraph", "GET", "/corpora/{corpus}/paragraphs/{paragraph}", Scope.READ)

@@ -296,3 +296,10 @@ def test_a_temperature_that_a_model_is_not_sent_is_refused(given: Given, home: P
 def test_a_model_without_batches_is_refused_for_a_run_in_batches(given: Given, home: Path) -> None:
     assert submitted(given, home, f'{OPENAI}api = "chat"\nbatch = "openai"\n', serving="batch")
     assert "or submit the run without --serving batch" in refused(given, home, OPENAI, serving="batch")
+
+
+def test_what_a_system_needs_and_the_model_lacks_leads_to_a_system_that_fits(given: Given, home: Path) -> None:
+    said = refused(given, home, f'{OPENAI}api = "completions"\n', system="search-r1", demonstrations=None)
+    assert said.startswith("the model m is asked for completions, which know no turns")
+    nearest = said.rpartition("The system search-r1 needs that; ")[2].removesuffix(" doesn't")
+    assert submitted(given, home, system=nearest, model="m", demonstrations=None)

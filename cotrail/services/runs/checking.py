@@ -7,7 +7,8 @@ their libraries. A model's files are read in either case: its identity is made o
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from difflib import SequenceMatcher
+from typing import Any, get_args
 
 from cotrail.common.humanize import count
 from cotrail.common.optional_packages import OnLibrary, check_library
@@ -32,6 +33,7 @@ from cotrail.engines.language_models.sentence_splitters import check_installed
 from cotrail.engines.server_address import ServerAddress
 from cotrail.errors import InputError, NotInstalledError
 from cotrail.services.runs.configuring import ResolvedRun, has_batches
+from cotrail.systems.registry import SYSTEMS
 from cotrail.tasks.broker_health import Present, call
 
 
@@ -40,7 +42,12 @@ def checked(run: ResolvedRun) -> ResolvedRun:
     request, model = run.request, run.model
     check_splitter(run.system.settings)
     _check_evidence(run)
-    _check_language_model(model, run.profile, run.system.needs.capabilities)
+    try:
+        _check_language_model(model, run.profile, run.system.needs.capabilities)
+    except InputError as error:
+        if nearest := _nearest(run):
+            raise InputError(f"{error}. The system {request.system} needs that; {nearest} doesn't") from error
+        raise
     check_temperature(model.name, model.engine, request.temperature)
     check_range(model.name, model.engine, run.system.settings.get("temperature"))
     if request.serving == "batch":
@@ -84,6 +91,22 @@ def _check_language_model(model: ModelSpec, profile: Profile, capabilities: froz
     check_thinking(model)
     check_profile(model, profile)
     check_capabilities(model, capabilities)
+
+
+def _nearest(run: ResolvedRun) -> str:
+    """The system most like the run's of those that the model has the capabilities for; empty where it has them all."""
+    lacking = {each for each in get_args(Capability) if run.model.engine.lacks(each) is not None}
+    needed = run.system.needs
+    if not lacking & needed.capabilities:
+        return ""
+    needs = {spec.name: spec.needs(spec.settings()) for spec in SYSTEMS if not spec.judges}
+    fitting = [name for name, each in needs.items() if not lacking & each.capabilities]
+
+    def likeness(name: str) -> tuple[bool, int, float]:
+        each, similar = needs[name], SequenceMatcher(None, name, run.request.system).ratio()
+        return each.corpus == needed.corpus, -len(set(each.engines) ^ set(needed.engines)), similar
+
+    return max(fitting, key=likeness, default="")
 
 
 def _check_money(run: ResolvedRun) -> None:

@@ -7,6 +7,7 @@ their libraries. A model's files are read in either case: its identity is made o
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from difflib import SequenceMatcher
 from typing import Any, get_args
 
@@ -42,12 +43,14 @@ def checked(run: ResolvedRun) -> ResolvedRun:
     request, model = run.request, run.model
     check_splitter(run.system.settings)
     _check_evidence(run)
+    _check_language_model(model, run.profile, frozenset())
     try:
-        _check_language_model(model, run.profile, run.system.needs.capabilities)
+        check_capabilities(model, run.system.needs.capabilities)
     except InputError as error:
-        if nearest := _nearest(run):
-            raise InputError(f"{error}. The system {request.system} needs that; {nearest} doesn't") from error
-        raise
+        with suppress(InputError):  # where what it lacks can't be read, that is what the error says
+            nearest = _nearest(run)
+            error = InputError(f"{error}. The system {request.system} needs that; {nearest} doesn't")
+        raise error from None
     check_temperature(model.name, model.engine, request.temperature)
     check_range(model.name, model.engine, run.system.settings.get("temperature"))
     if request.serving == "batch":
@@ -94,11 +97,9 @@ def _check_language_model(model: ModelSpec, profile: Profile, capabilities: froz
 
 
 def _nearest(run: ResolvedRun) -> str:
-    """The system most like the run's of those that the model has the capabilities for; empty where it has them all."""
+    """The system most like the run's of those that the model has the capabilities for. Raises InputError."""
     lacking = {each for each in get_args(Capability) if run.model.engine.lacks(each) is not None}
     needed = run.system.needs
-    if not lacking & needed.capabilities:
-        return ""
     needs = {spec.name: spec.needs(spec.settings()) for spec in SYSTEMS if not spec.judges}
     fitting = [name for name, each in needs.items() if not lacking & each.capabilities]
 
@@ -106,7 +107,7 @@ def _nearest(run: ResolvedRun) -> str:
         each, similar = needs[name], SequenceMatcher(None, name, run.request.system).ratio()
         return each.corpus == needed.corpus, -len(set(each.engines) ^ set(needed.engines)), similar
 
-    return max(fitting, key=likeness, default="")
+    return max(fitting, key=likeness)
 
 
 def _check_money(run: ResolvedRun) -> None:

@@ -55,7 +55,6 @@ PROPERTIES = {"default_generation_settings": {"n_ctx": 8192}}
             [ListedModel("c", 200_000)],
         ),
         ("chat", {"/v1/models": {"data": 3}}, []),
-        ("chat", {}, []),
     ],
 )
 def test_the_contexts_that_servers_list_are_read(
@@ -63,6 +62,12 @@ def test_the_contexts_that_servers_list_are_read(
 ) -> None:
     served.listing = told(answers)
     assert listed_models(Endpoint(url=served.url, model="m", context=100, api=api)) == listed
+
+
+def test_a_server_that_lists_nothing_says_so(served: Served) -> None:
+    served.listing = told({})
+    with pytest.raises(InputError, match="/v1/models answered 404"):
+        listed_models(Endpoint(url=served.url, model="m", context=100, api="chat"))
 
 
 def no(message: str) -> Reply:

@@ -365,9 +365,9 @@ def _completed(name: str, given: dict[str, Any], server: Server) -> tuple[dict[s
     model, reasons = given.get("model"), dict[str, list[str]]()
     try:
         listed = {each.name: each for each in listed_models(_endpoint(server))}
-    except InputError:  # not all servers list their models, and a name is all that is needed
+    except InputError as error:  # not all servers list their models, and a name is all that is needed
         if model is None:
-            raise
+            raise InputError(f"{error}. If it lists no models, name the one that it has with --model") from error
         listed = {}
     if model is None:
         if len(listed) != 1:

@@ -46,11 +46,15 @@ WANTED = "COTRAIL_WANTED"
 """The environment variable that names the folder in which maintenance asks for workers; the local stack sets it."""
 
 
+ON_DEMAND = ("evidence",)
+"""The roles whose workers the local stack starts with the first step for them: few systems have any."""
+
+
 def want(roles: Iterable[str]) -> None:
-    """Ask for a worker of each of these roles, whether one runs or not; nothing where no folder is named."""
+    """Ask for a worker of those of these roles that are started on demand; nothing where no folder is named."""
     if folder := os.environ.get(WANTED):
         with suppress(OSError):  # asked for again by the next sweep
-            for role in roles:
+            for role in set(ON_DEMAND).intersection(roles):
                 Path(folder, f"{role}.wanted").touch()
 
 

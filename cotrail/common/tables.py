@@ -184,7 +184,7 @@ def _rows(path: Path, error: type[InputError], total: int | None) -> Iterator[tu
         with _columnar(part, error) as (_, rows):
             for row in rows:
                 number += 1
-                raw = msgspec.json.encode({name: _text_of(value) for name, value in row.items()}, enc_hook=str)
+                raw = msgspec.json.encode(row, enc_hook=str)
                 size += len(raw)
                 if len(raw) > MAX_RECORD_BYTES:
                     raise error(f"{path}, row {number}: it is larger than {shown_size(MAX_RECORD_BYTES)}; {CORRECT}")
@@ -213,7 +213,9 @@ def _columnar(path: Path, error: type[InputError]) -> Iterator[tuple[Sequence[st
             else:
                 batches = ipc.open_stream(file)
                 schema = batches.schema
-            yield _names(schema.names, str(path), error), chain.from_iterable(map(_taken, batches))
+            rows = chain.from_iterable(map(_taken, batches))
+            has_bytes = any("binary" in str(kind) for kind in schema.types)
+            yield _names(schema.names, str(path), error), map(_with_texts, rows) if has_bytes else rows
         except (ArrowException, OSError, EOFError, UnicodeDecodeError, OverflowError, MemoryError) as cause:
             reason = next(iter(str(cause).splitlines()), type(cause).__name__)
             raise error(f"{path} is damaged ({reason}); write it again, or get it again") from cause
@@ -223,6 +225,10 @@ def _taken(batch: Any) -> Iterator[Any]:
     batch.validate(full=True)  # reading one whose offsets are wrong would end the process
     starts = range(0, batch.num_rows, ROWS_AT_ONCE)
     return chain.from_iterable(batch.slice(start, ROWS_AT_ONCE).to_pylist() for start in starts)
+
+
+def _with_texts(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: _text_of(value) for name, value in row.items()}
 
 
 def _text_of(value: Any) -> Any:

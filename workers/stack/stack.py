@@ -17,14 +17,13 @@ from msgspec.structs import replace
 from cotrail.configuration.settings import Settings
 from cotrail.configuration.variables import CELERY, LIBPQ, warn_of_taken_out
 from cotrail.errors import InputError, UnavailableError
-from cotrail.workers.health import Problem
+from cotrail.workers.health import ON_DEMAND, Problem
 from cotrail.workers.stack import python
 from cotrail.workers.stack.postgres import STATE, find_place, postgres, redis
 from cotrail.workers.stack.process import Processes, Service, silent, write_json
 from cotrail.workers.stack.python import package_folder
 from cotrail.workers.stack.status import (
     NAMES,
-    ON_DEMAND,
     ROLES,
     SERVERS,
     SUPERVISORS,

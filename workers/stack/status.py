@@ -74,9 +74,6 @@ def _paused(before: Restarts, now: float, reason: str | None) -> Restarts:
 
 SERVERS = ("postgres", "redis")
 ROLES: tuple[Role, ...] = ("generation", "retrieval", "evidence")
-ON_DEMAND: tuple[Role, ...] = ("evidence",)
-"""The workers that supervisors start with the first step for them: few systems have any."""
-
 WORKERS = (*ROLES, "maintenance")
 SUPERVISORS = ("supervisor-1", "supervisor-2")
 NAMES = (*SERVERS, *WORKERS, "api", "flower", *SUPERVISORS)

@@ -106,12 +106,15 @@ class Supervisor:
             self._start(due[0])
         if self._restarts != before:
             self._save()
+        self._start_wanted()
+        return not all(running.values())
+
+    def _start_wanted(self) -> None:
         try:
             for name in self._stack.start_wanted():
                 logger.info("%s is started, as a step needs it", name)
         except (CotrailError, OSError) as error:
             logger.warning("a worker that a step needs can't be started: %s", error)
-        return not all(running.values())
 
     def _end_frozen(self) -> None:
         others = [name for name in self._stack.started() if name != self._name]

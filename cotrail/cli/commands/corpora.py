@@ -17,7 +17,7 @@ from cotrail.common.printable_text import cut
 from cotrail.common.structs import assigned, shortened
 from cotrail.data.corpora.document_names import SUFFIXES
 from cotrail.engines.retrieval.engine import NewIndex
-from cotrail.engines.retrieval.search_server import Way
+from cotrail.engines.retrieval.search_server import FUSED_HITS, Way
 from cotrail.errors import InputError
 from cotrail.services.library import corpora as operations
 from cotrail.services.library.corpora import CorpusHit, Found, Indexed, ListedCorpus
@@ -117,9 +117,6 @@ def _built(each: ListedCorpus) -> str:
 LISTS: tuple[Way, ...] = ("bm25", "dense")
 """The lists that a hybrid search fuses."""
 
-LIST_HITS = 100
-"""The hits of each list that `--explain` looks at."""
-
 
 def search(
     corpus: Annotated[str, typer.Argument(metavar="CORPUS", help="One of `cotrail corpora`.", show_default=False)],
@@ -142,7 +139,7 @@ def search(
     found = operations.search_corpus(corpus, query, k, retriever=retriever)
     lists: dict[str, Found] = {}
     if explain and operations.describe_corpus(corpus).engine == "dense":
-        lists = {way: operations.search_corpus(corpus, query, max(k, LIST_HITS), retriever=way) for way in LISTS}
+        lists = {way: operations.search_corpus(corpus, query, max(k, FUSED_HITS), retriever=way) for way in LISTS}
     if json:
         print_json({"found": found, "lists": lists} if explain else found)
         return

@@ -4,7 +4,7 @@ import hashlib
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
@@ -234,21 +234,25 @@ def _of_its_own(screen: Console, task: Task, *, is_named: bool) -> Task:
 
     A start that was interrupted, of the same documents and questions as they were, has its name still.
     """
+    corpora, first = {each.corpus for each in list_corpora()}, task
     for number in count(2):
-        if task.experiment.exists():
-            if task.experiment.read_text("utf-8") == _experiment_text(task):
-                return task
-            reason = f"{task.experiment} is of another start, or was changed, or the documents or questions were"
-        elif task.name in {each.corpus for each in list_corpora()}:
-            reason = f"there is a corpus {task.name} already"
-        else:
-            return task
+        if not (reason := _why_taken(task, corpora)):
+            break
         if is_named:
             raise InputError(f"{reason}; take another --name, and another --folder if you name one")
-        base = task.name.rpartition("-")[0] if number > 2 else task.name
-        task = replace(task, name=f"{base}-{number}", folder=Path(f"cotrail-{base}-{number}"))
-        screen.print(f"This start is called {task.name}: {reason}.", style="yellow", soft_wrap=True)
-    raise AssertionError
+        name = f"{first.name}-{number}"
+        task = replace(task, name=name, folder=Path(f"cotrail-{name}"))
+        screen.print(f"This start is called {name}: {reason}.", style="yellow", soft_wrap=True)
+    return task
+
+
+def _why_taken(task: Task, corpora: Collection[str]) -> str:
+    """Why the task needs another name; empty where it has this one already, or nobody has."""
+    if task.experiment.exists():
+        same = task.experiment.read_text("utf-8") == _experiment_text(task)
+        changed = f"{task.experiment} is of another start, or was changed, or the documents or questions were"
+        return "" if same else changed
+    return f"there is a corpus {task.name} already" if task.name in corpora else ""
 
 
 def _experiment_text(task: Task) -> str:

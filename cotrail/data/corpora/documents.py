@@ -154,7 +154,8 @@ def look_into(folder: Path) -> Folder:
             f"{folder} is a folder without a document ({', '.join(SUFFIXES)}) or a file of records "
             f"({', '.join(RECORDS)}); name another, or make such files of what it has"
         )
-    return Folder(tuple(read), tuple(file for file in files if file not in set(read)))
+    documents = set(read)
+    return Folder(tuple(read), tuple(file for file in files if file not in documents))
 
 
 def root_of(paths: Sequence[Path]) -> Path:

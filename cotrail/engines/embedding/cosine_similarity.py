@@ -7,14 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cotrail.common.humanize import rounded
-from cotrail.core.ports.encoders import Comparison
+from cotrail.core.ports.encoders import DECIMALS, Comparison
 from cotrail.core.results import Embedded
 
 Vector: TypeAlias = NDArray[np.float32]
 """The embedding of a text, of length 1."""
-
-DECIMALS = 6
-"""Decimals of a similarity; further ones depend on the machine that computed it."""
 
 MOST_EMBEDDINGS = 16_384
 """The most embeddings that an embedder keeps: 50 MB with all-mpnet-base-v2. The same paragraphs are found again and
@@ -36,10 +33,10 @@ def embedded(comparison: Comparison, vectors: Mapping[str, Vector]) -> Embedded:
 
 def similarities(rows: Sequence[Vector], columns: Sequence[Vector]) -> Embedded:
     """The similarity of each row to each column."""
-    return Embedded(similarities=tuple(tuple(_cosine(one, other) for other in columns) for one in rows))
+    return Embedded(similarities=tuple(tuple(cosine(one, other) for other in columns) for one in rows))
 
 
-def _cosine(one: Vector, other: Vector) -> float:
+def cosine(one: Vector, other: Vector) -> float:
     """The rounded dot product of two embeddings."""
     # Two vectors at a time, since in a product of matrices the last bits of each result depend on its neighbours; and
     # in float64, whose errors the rounding removes.

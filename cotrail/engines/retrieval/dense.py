@@ -7,7 +7,8 @@ mapped into memory, and the paragraphs' ids in the same order. Searches of title
 import hashlib
 import sqlite3
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property, partial
 from itertools import islice
@@ -19,24 +20,22 @@ import faiss
 import msgspec
 import numpy as np
 from msgspec import Meta, Struct
+from numpy.typing import NDArray
 
-from cotrail.common.humanize import rounded
 from cotrail.core.ports.encoders import DECIMALS, Embedder
 from cotrail.core.ports.retriever import SearchRequest, numbered, picked
 from cotrail.core.questions import Hit, Paragraph
+from cotrail.engines.embedding.cosine_similarity import cosine
 from cotrail.engines.embedding.embedders import EMBEDDERS
 from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.retrieval.engine import FolderEngine, NoSettings
 from cotrail.engines.retrieval.manifest import FolderManifest, Ranking
-from cotrail.engines.retrieval.search_server import Bm25Options, Way, best
+from cotrail.engines.retrieval.search_server import FUSED_HITS, Bm25Options, Way, best
 from cotrail.engines.retrieval.tantivy import TANTIVY, TantivyRetriever
 from cotrail.errors import CorpusError, InputError
 
 AT_ONCE = 256
 """Paragraphs that are embedded and kept together: what a killed build loses at most."""
-
-FUSED_HITS = 100
-"""The best hits of each list that a hybrid search fuses, or as many as are asked for."""
 
 MARGIN = 32
 """Hits beyond those asked for that faiss is asked for: its sums differ in their last bits from the recorded scores."""
@@ -73,9 +72,8 @@ class DenseRetriever:
         bm25 = msgspec.structs.replace(manifest, analyzer=TANTIVY.ranking(NoSettings()).analyzer)
         self._bm25 = TantivyRetriever(folder / "bm25", bm25)
         self._models = models
-        self._ends = np.memmap(folder / "ends.u64", np.uint64, "r") if manifest.paragraphs else np.zeros(0, np.uint64)
-        self._ids = np.memmap(folder / "ids.txt", np.uint8, "r") if manifest.paragraphs else np.zeros(0, np.uint8)
-        flat = np.memmap(folder / "vectors.f32", np.float32, "r") if manifest.paragraphs else np.zeros(0, np.float32)
+        self._ends, self._ids = _mapped(folder / "ends.u64", np.uint64), _mapped(folder / "ids.txt", np.uint8)
+        flat = _mapped(folder / "vectors.f32", np.float32)
         if len(self._ends) != manifest.paragraphs or len(flat) % max(manifest.paragraphs, 1):
             raise ValueError("embeddings are missing")
         self._vectors = flat.reshape(manifest.paragraphs, len(flat) // max(manifest.paragraphs, 1))
@@ -113,7 +111,10 @@ class DenseRetriever:
         """The paragraphs of the highest similarity, among those of these rows if any are given."""
         vector = np.asarray(self._embedder.embed([query], "query")[0], np.float32)
         rows = self._nearest(vector, count) if among is None else among
-        scores = {self._id(row): _cosine(vector, self._vectors[row]) for row in rows}
+        return self._best({self._id(row): cosine(vector, self._vectors[row]) for row in rows}, count)
+
+    def _best(self, scores: Mapping[str, float], count: int) -> tuple[Hit, ...]:
+        """The paragraphs of the highest scores, equal ones by id; scores: by id."""
         ids = sorted(scores, key=lambda each: (-scores[each], each))[:count]
         found = self._bm25.paragraphs(ids)
         return numbered(Hit(paragraph=found[each], rank=0, score=scores[each]) for each in ids)
@@ -138,13 +139,10 @@ class DenseRetriever:
         depth = max(count, FUSED_HITS)
         titles = () if bm25.scope == "after" else bm25.titles
         words = self._bm25.search(msgspec.structs.replace(bm25, count=depth, titles=titles))
-        paragraphs, scores = {}, dict[str, float]()
+        scores = defaultdict[str, float](float)
         for hit in (*words, *dense(depth)):
-            paragraphs[hit.paragraph.id] = hit.paragraph
-            share = 1 / (self._settings.rank_constant + hit.rank)
-            scores[hit.paragraph.id] = scores.get(hit.paragraph.id, 0.0) + share
-        ids = sorted(scores, key=lambda each: (-scores[each], each))[:count]
-        return numbered(Hit(paragraph=paragraphs[each], rank=0, score=scores[each]) for each in ids)
+            scores[hit.paragraph.id] += 1 / (self._settings.rank_constant + hit.rank)
+        return self._best(scores, count)
 
     def _id(self, row: int) -> str:
         start = int(self._ends[row - 1]) if row else 0
@@ -174,8 +172,9 @@ class DenseRetriever:
         return opened(model)
 
 
-def _cosine(one: Any, other: Any) -> float:
-    return rounded(float(np.dot(one.astype(np.float64), other.astype(np.float64))), DECIMALS)
+def _mapped(file: Path, kind: type[Any]) -> NDArray[Any]:
+    """The numbers of a file; one without any can't be mapped."""
+    return np.memmap(file, kind, "r") if file.stat().st_size else np.zeros(0, kind)
 
 
 def opened(model: NamedEngine[Embedder]) -> Embedder:

@@ -26,6 +26,9 @@ BUFFER_HITS = 100
 Way = Literal["bm25", "dense", "hybrid"]
 """How a corpus is searched: by words, by the similarity of embeddings, or by both."""
 
+FUSED_HITS = 100
+"""The best hits of each list that a hybrid search fuses, or as many as are asked for."""
+
 
 class Bm25Options(Struct, frozen=True, forbid_unknown_fields=True):
     """Options of a search.

@@ -5,12 +5,12 @@ A complete file has its digest next to it, in `NAME.sha256`, as `sha256sum -c` r
 """
 
 import gzip
-import hashlib
 import shutil
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO
@@ -26,6 +26,7 @@ from cotrail.common.processes import exclusive_folder
 from cotrail.common.server_addresses import http_options
 from cotrail.common.text_files import write_whole
 from cotrail.common.toml_files import read_toml
+from cotrail.data.corpora.building import file_digest
 from cotrail.errors import CotrailError, InputError, UnavailableError
 
 TIMEOUT_SECONDS = 60.0
@@ -113,7 +114,7 @@ def addresses(name: str, mirror: str | None) -> list[tuple[PublishedFile, str]]:
 def read_sizes(name: str, mirror: str | None) -> list[int | None]:
     """Ask the servers for the bytes of each file; None where one doesn't say."""
     with _client() as client:
-        return [_length(_asked(client, "HEAD", url)) for _, url in addresses(name, mirror)]
+        return [_size(client, url) for _, url in addresses(name, mirror)]
 
 
 def fetch(name: str, folder: Path, mirror: str | None, on_bytes: OnBytes) -> list[Fetched]:
@@ -150,8 +151,13 @@ def _asked(client: httpx2.Client, method: str, url: str, headers: Mapping[str, s
         ) from error
 
 
+def _size(client: httpx2.Client, url: str) -> int | None:
+    with closing(_asked(client, "HEAD", url)) as response:
+        return _length(response)
+
+
 def _length(response: httpx2.Response) -> int | None:
-    response.close()
+    """The bytes that a response says to have."""
     length = response.headers.get("Content-Length", "") if response.is_success else ""
     return int(length) if length.isdecimal() else None
 
@@ -159,8 +165,7 @@ def _length(response: httpx2.Response) -> int | None:
 def _fetched(client: httpx2.Client, file: PublishedFile, url: str, folder: Path, on_bytes: OnBytes) -> Fetched:
     path, complete = folder / file.name, folder / f"{file.name}.sha256"
     if path.exists():
-        with path.open("rb") as content:
-            digest = hashlib.file_digest(content, "sha256").hexdigest()
+        digest = file_digest(path).hex()
         if complete.exists() and complete.read_text().split()[:1] == [digest]:
             return Fetched(path=str(path), bytes=path.stat().st_size, sha256=digest, is_new=False)
         raise InputError(f"{path} is there, and isn't what `cotrail data get` fetched; move it away, or use --to")
@@ -176,8 +181,7 @@ def _fetched(client: httpx2.Client, file: PublishedFile, url: str, folder: Path,
                     f"{url} was interrupted at {size(lost.got)}; the same command continues from there"
                 ) from lost
             got = lost.got
-    with draft.open("rb") as content:
-        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    digest = file_digest(draft).hex()
     if file.sha256 not in ("", digest):
         draft.unlink()
         raise InputError(f"{url} has the SHA-256 {digest}, and its publisher states {file.sha256}; try another mirror")
@@ -193,8 +197,7 @@ def _continue(client: httpx2.Client, url: str, draft: Path, tag: Path, on_bytes:
     """Fetch what the draft lacks, or all of it where it is of another version of the file."""
     have, version = _kept(draft, tag)
     headers = {"Range": f"bytes={have}-", "If-Range": version} if have else {}
-    response = _asked(client, "GET", url, headers)
-    try:
+    with closing(_asked(client, "GET", url, headers)) as response:
         if response.status_code == 416:  # The draft has all of the file, or more than it has now.
             if response.headers.get("Content-Range", "") == f"bytes */{have}":
                 return
@@ -202,15 +205,12 @@ def _continue(client: httpx2.Client, url: str, draft: Path, tag: Path, on_bytes:
             raise _InterruptedError(0)
         _check(response, url)
         start = have if response.status_code == 206 else 0
-        length = response.headers.get("Content-Length", "")
-        whole = start + int(length) if length.isdecimal() else None
-        if whole is not None and whole - start > shutil.disk_usage(draft.parent).free:
-            raise InputError(f"{draft.parent} has no room for {size(whole - start)} more; make room, or use --to")
+        length = _length(response)
+        if length is not None and length > shutil.disk_usage(draft.parent).free:
+            raise InputError(f"{draft.parent} has no room for {size(length)} more; make room, or use --to")
         with draft.open("ab" if start else "wb") as file:
             write_whole(tag, [_version(response).encode()])
-            _write(response, file, start, whole, on_bytes)
-    finally:
-        response.close()
+            _write(response, file, start, None if length is None else start + length, on_bytes)
 
 
 def _kept(draft: Path, tag: Path) -> tuple[int, str]:

@@ -53,12 +53,17 @@ def cotrail(home: Path) -> Iterator[Cotrail]:
         os.umask(umask)
 
 
+def services_of(cotrail: Cotrail) -> dict[str, Any]:
+    """What `cotrail stack` says of each service."""
+    return {each["name"]: each for each in json.loads(cotrail("stack", "--json"))["services"]}
+
+
 @pytest.fixture(scope="module")
 def flower(home: Path, cotrail: Cotrail) -> Any:
     """How to get to Flower, with everything running."""
     access = json.loads(cotrail("up", "--flower", "--json"))["flower"]
     (home / "run" / "evidence.wanted").touch()
-    wait_until(lambda: '"waiting"' not in cotrail("stack", "--json"), "the evidence worker is started")
+    wait_until(lambda: services_of(cotrail)["evidence"]["state"] == "running", "the evidence worker is started")
     return access
 
 
@@ -161,11 +166,6 @@ def test_logs_that_grow_too_long_are_begun_anew_while_their_services_run(
         assert service["log"] == str(logs[name])
         outputs = {os.path.realpath(f"/proc/{service['pid']}/fd/{number}") for number in (1, 2)}
         assert outputs == {str(logs[name])}
-
-
-def services_of(cotrail: Cotrail) -> dict[str, Any]:
-    """What `cotrail stack` says of each service."""
-    return {each["name"]: each for each in json.loads(cotrail("stack", "--json"))["services"]}
 
 
 def is_short(log: Path) -> bool:

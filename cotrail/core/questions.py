@@ -35,12 +35,24 @@ class Paragraph(Struct, frozen=True, kw_only=True, dict=True):
         return f"{self.title}\n{self.text}" if self.title else self.text
 
 
+class ListPlace(Struct, frozen=True, kw_only=True):
+    """A paragraph's rank and score in one of the lists that a search was put together from, such as `bm25`."""
+
+    list: str
+    rank: int
+    score: float
+
+
 class Hit(Struct, frozen=True, kw_only=True):
-    """A paragraph that a search found; ranks count from 1, the best first."""
+    """A paragraph that a search found; ranks count from 1, the best first.
+
+    lists: its places in the lists that the search fused or reranked; none of a search by one list.
+    """
 
     paragraph: Paragraph
     rank: int
     score: float
+    lists: tuple[ListPlace, ...] = ()
 
 
 def passage_of(text: str, title: str = "") -> Paragraph:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from cotrail.common.printable_text import storable
 from cotrail.core.calls import Call
 from cotrail.core.generation import Cut, Ended, ThoughtsKind
-from cotrail.core.questions import Hit, Paragraph
+from cotrail.core.questions import Hit, ListPlace, Paragraph
 from cotrail.errors import BlockedError, UnansweredError, UnrecordableError
 
 # Digests of lists, as the record has them: results of searches, and sets of rows.
@@ -102,7 +102,8 @@ class Result(Struct, frozen=True, kw_only=True):
 class Retrieved(Result, frozen=True, kw_only=True):
     """Paragraphs that a search or a look-up found, the best first; equal scores are ordered by paragraph id.
 
-    The record holds the hits as rows of their own, and in the result their number and digest.
+    The record holds the hits as rows of their own, and in the result their number and digest, and the places of each
+    in the lists of a search that has several.
     """
 
     hits: tuple[Hit, ...]
@@ -120,7 +121,7 @@ class Retrieved(Result, frozen=True, kw_only=True):
     @property
     def numbers(self) -> Iterable[float]:
         """See `Result`."""
-        return (hit.score for hit in self.hits)
+        return (score for hit in self.hits for score in (hit.score, *(each.score for each in hit.lists)))
 
     @property
     def digest(self) -> str:
@@ -131,7 +132,17 @@ class Retrieved(Result, frozen=True, kw_only=True):
 
     def recorded(self) -> Json:
         """See `Result`."""
-        return {"hits": len(self.hits), "digest": self.digest}
+        counted: Json = {"hits": len(self.hits), "digest": self.digest}
+        if not any(hit.lists for hit in self.hits):
+            return counted
+        return counted | {"lists": [[[each.list, each.rank, each.score] for each in hit.lists] for hit in self.hits]}
+
+    @staticmethod
+    def read_lists(recorded: Any) -> tuple[tuple[ListPlace, ...], ...]:
+        """The places of each hit in the lists of a search, as `recorded` wrote them; nothing where there were none."""
+        written = recorded.get("lists", ()) if isinstance(recorded, dict) else ()
+        read = msgspec.convert(written, tuple[tuple[tuple[str, int, float], ...], ...])
+        return tuple(tuple(ListPlace(list=name, rank=rank, score=score) for name, rank, score in hit) for hit in read)
 
 
 class Generated(Result, frozen=True, kw_only=True):

@@ -71,6 +71,13 @@ class FoundParagraph(Hit, frozen=True, kw_only=True):
     new: bool = False
     gold: bool = False
 
+    @property
+    def scored(self) -> str:
+        """Its score and, of a search that fused lists, its rank in each: `0.0325 (bm25 3, dense 1)`."""
+        if not self.lists:
+            return f"{self.score:.2f}"
+        return f"{self.score:.4f} ({', '.join(f'{each.list} {each.rank}' for each in self.lists)})"
+
 
 class FoundParagraphs(Part, frozen=True, tag="found"):
     """Paragraphs that a search found, the best first."""
@@ -137,7 +144,9 @@ class View(Struct, frozen=True, kw_only=True):
 def search_view(verb: str, query: str, result: Retrieved | None, source: str | None = None) -> View:
     """The view of a step that finds paragraphs."""
     hits = (
-        FoundParagraph(paragraph=hit.paragraph, rank=hit.rank, score=hit.score, digest=hit.paragraph.digest)
+        FoundParagraph(
+            paragraph=hit.paragraph, rank=hit.rank, score=hit.score, lists=hit.lists, digest=hit.paragraph.digest
+        )
         for hit in (result.hits if result else ())
     )
     parts = (FoundParagraphs(hits=tuple(hits)),) if result else ()

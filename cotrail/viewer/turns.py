@@ -307,7 +307,7 @@ def _step(step: ShownStep) -> Iterator[str]:
     asked = f" “{step.view.asked}”" if step.view.asked else ""
     yield f"{step.sequence} {step.view.verb or step.kind}{asked}"
     for hit in step.view.found[:MOST_HITS]:
-        yield f"  {hit.rank}. {name_of(hit.paragraph)} ({hit.score:.2f}){' [gold]' if hit.gold else ''}"
+        yield f"  {hit.rank}. {name_of(hit.paragraph)} ({hit.scored}){' [gold]' if hit.gold else ''}"
     if text := written(step):
         yield f"  {text}"
     if step.failure:

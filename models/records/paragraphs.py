@@ -53,11 +53,6 @@ class ParagraphCache:
             self._known[digest] = Paragraph(id=digest, title=paragraph.title, text=paragraph.text)
 
 
-def hit_of(rank: int, paragraph_id: str, title: str, text: str, score: Any) -> Hit:
-    """Return a row of a paragraph set as the system saw it."""
-    return Hit(paragraph=Paragraph(id=paragraph_id, title=title, text=text), rank=rank, score=float(score))
-
-
 # Recorded results of steps. The kind of each is given, so that this module needs no registry of them.
 
 _HIT = (paragraph_sets.c.digest, paragraph_sets.c.paragraph_id, paragraph_sets.c.score)
@@ -80,8 +75,14 @@ def hits_column(searching: Iterable[str]) -> Label[Any]:
 def read_result(kind: ActionKind[Any, Any], row: RowMapping, contents: Mapping[str, Paragraph]) -> Result:
     """Return the result of a row of result and `hits_column`; raises what reading a damaged record does."""
     if kind.finds_paragraphs:
+        lists = Retrieved.read_lists(row["result"])
         hits = (
-            hit_of(rank, paragraph_id, contents[digest].title, contents[digest].text, score)
+            Hit(
+                paragraph=Paragraph(id=paragraph_id, title=contents[digest].title, text=contents[digest].text),
+                rank=rank,
+                score=float(score),
+                lists=lists[rank - 1] if rank <= len(lists) else (),
+            )
             for rank, (digest, paragraph_id, score) in enumerate(row["hits"] or (), start=1)
         )
         return Retrieved(hits=tuple(hits))

@@ -3,6 +3,7 @@
 import hashlib
 import random
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,10 @@ import pytest
 from cotrail.core.ports.encoders import Side
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.ports.retriever import Corpus
-from cotrail.core.questions import Hit, Paragraph
+from cotrail.core.questions import Hit, ListPlace, Paragraph
 from cotrail.engines.retrieval.engine import NewIndex
 from cotrail.engines.retrieval.stores import FolderStore
-from cotrail.errors import CorpusError, InputError, NotInstalledError, UnknownNameError
+from cotrail.errors import CorpusError, InputError, NotInstalledError, StepError, UnknownNameError
 from tests.searching import search
 
 pytest.importorskip("faiss", reason="faiss isn't installed")
@@ -55,6 +56,7 @@ class Embedder:
         return [vector(text) for text in texts]
 
 
+@cache
 def vector(text: str) -> Any:
     drawn = np.random.default_rng(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")).normal(size=24)
     return (drawn / np.linalg.norm(drawn)).astype(np.float32)
@@ -122,6 +124,29 @@ def test_fusion_is_that_of_both_lists(embedder: Embedder, tmp_path: Path) -> Non
             shares[hit.paragraph.id] = shares.get(hit.paragraph.id, 0.0) + 1 / (10 + hit.rank)
     expected = sorted(shares.items(), key=lambda each: (-each[1], each[0]))[:15]
     assert ranked(search(corpus, query, 15)) == expected
+
+
+def test_a_search_says_how_it_is_made(embedder: Embedder, tmp_path: Path) -> None:
+    corpus = built(tmp_path, list(paragraphs(400)))
+    weights = {"bm25": 1.0, "dense": 3.0}
+    lists = {
+        way: {hit.paragraph.id: hit for hit in search(corpus, "river stone", 100, retriever=way)} for way in weights
+    }
+    for retriever in ("hybrid", weights):
+        for hit in search(corpus, "river stone", 30, retriever=retriever):
+            places = [(way, found[hit.paragraph.id]) for way, found in lists.items() if hit.paragraph.id in found]
+            expected = [ListPlace(list=way, rank=each.rank, score=each.score) for way, each in places]
+            assert list(hit.lists) == expected
+    alone = search(corpus, "river stone", 30, retriever={"dense": 1.0})
+    assert [hit.paragraph for hit in alone] == [hit.paragraph for hit in search(corpus, "river stone", 30)]
+    assert not any(hit.lists for hit in search(corpus, "river stone", 30))
+
+
+@pytest.mark.parametrize("retriever", ["late", {"late": 1.0}, {"bm25": -1.0}, {}])
+def test_a_retriever_that_there_is_not_is_refused(retriever: Any, embedder: Embedder, tmp_path: Path) -> None:
+    corpus = built(tmp_path, list(paragraphs(3)))
+    with pytest.raises(StepError, match="an option of the search can't be used"):
+        search(corpus, "river", 3, retriever=retriever)
 
 
 def test_titles_restrict_or_filter(embedder: Embedder, tmp_path: Path) -> None:

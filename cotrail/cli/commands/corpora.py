@@ -17,7 +17,7 @@ from cotrail.common.printable_text import cut
 from cotrail.common.structs import assigned, shortened
 from cotrail.data.corpora.document_names import SUFFIXES
 from cotrail.engines.retrieval.engine import NewIndex
-from cotrail.engines.retrieval.search_server import FUSED_HITS, Way
+from cotrail.engines.retrieval.fusion import FUSED_HITS, ListName
 from cotrail.errors import InputError
 from cotrail.services.library import corpora as operations
 from cotrail.services.library.corpora import CorpusHit, Found, Indexed, ListedCorpus
@@ -114,7 +114,7 @@ def _built(each: ListedCorpus) -> str:
 
 # `cotrail search`: a corpus is searched by hand.
 
-LISTS: tuple[Way, ...] = ("bm25", "dense")
+LISTS: tuple[ListName, ...] = ("bm25", "dense")
 """The lists that a hybrid search fuses."""
 
 
@@ -124,8 +124,13 @@ def search(
     *,
     k: Annotated[int, typer.Option("--k", metavar="N", min=1, max=1000, help="How many paragraphs.")] = 10,
     retriever: Annotated[
-        Way | None,
-        typer.Option("--retriever", help="Of a dense or hybrid corpus: another way than its own.", show_default=False),
+        str | None,
+        typer.Option(
+            "--retriever",
+            metavar="NAME",
+            help="Of a corpus with embeddings: `bm25`, `dense`, `hybrid`, or weights as `bm25=0.3,dense=0.7`.",
+            show_default=False,
+        ),
     ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the rank and the score that each has by words and by similarity.")

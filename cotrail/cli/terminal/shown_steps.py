@@ -264,7 +264,7 @@ def _found(paragraphs: FoundParagraphs, *, full: bool) -> Table:
     table.columns[2].justify = table.columns[3].justify = "right"
     for hit in paragraphs.hits:
         marks = "+" if hit.new else " ", "★" if hit.gold else " "
-        table.add_row(*marks, str(hit.rank), f"{hit.score:.2f}", _paragraph(hit, full=full))
+        table.add_row(*marks, str(hit.rank), hit.scored, _paragraph(hit, full=full))
     return table
 
 

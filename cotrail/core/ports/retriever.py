@@ -52,6 +52,7 @@ class Retriever(Protocol):
     def search(self, request: SearchRequest) -> tuple[Hit, ...]:
         """The best paragraphs, the best first, equal scores by paragraph id.
 
+        Options are read first, so that an empty query tells whether the corpus has them.
         Raises StepError, TransientStepError, CorpusChangedError, and UnavailableError where the corpus is on a server
         that is away or refuses requests.
         """

@@ -7,7 +7,6 @@ mapped into memory, and the paragraphs' ids in the same order. Searches of title
 import hashlib
 import sqlite3
 from array import array
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property, partial
@@ -29,8 +28,18 @@ from cotrail.engines.embedding.cosine_similarity import cosine
 from cotrail.engines.embedding.embedders import EMBEDDERS
 from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.retrieval.engine import FolderEngine, NoSettings
+from cotrail.engines.retrieval.fusion import (
+    FUSED_HITS,
+    HybridOptions,
+    ListName,
+    Way,
+    Weights,
+    fused,
+    reciprocal_ranks,
+    weighted_scores,
+)
 from cotrail.engines.retrieval.manifest import FolderManifest, Ranking
-from cotrail.engines.retrieval.search_server import FUSED_HITS, Bm25Options, Way, best
+from cotrail.engines.retrieval.search_server import best
 from cotrail.engines.retrieval.tantivy import TANTIVY, TantivyRetriever
 from cotrail.errors import CorpusError, InputError
 
@@ -51,12 +60,6 @@ class DenseSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     model: str
     retriever: Way = "dense"
     rank_constant: Annotated[int, Meta(ge=0)] = 60
-
-
-class DenseOptions(Bm25Options, frozen=True, forbid_unknown_fields=True):
-    """Options of a search; retriever: another way than the index's own."""
-
-    retriever: Way | None = None
 
 
 class DenseRetriever:
@@ -85,8 +88,8 @@ class DenseRetriever:
         Similarities are cosines. Titles with the scope `only` restrict the search to their paragraphs; with `after`,
         those of these titles are kept of the best `count`.
         """
-        options = request.options_as(DenseOptions)
-        way = "bm25" if options.field == "title" else options.retriever or self._settings.retriever
+        options = request.options_as(HybridOptions)
+        way: Way | Weights = "bm25" if options.field == "title" else options.retriever or self._settings.retriever
         bm25 = msgspec.structs.replace(request, options={k: v for k, v in request.options.items() if k != "retriever"})
         if way == "bm25":
             return self._bm25.search(bm25)
@@ -95,7 +98,7 @@ class DenseRetriever:
         after = request.titles and request.scope == "after"
         among = None if after or not request.titles else self._rows_of(request.titles)
         dense = partial(self._dense, request.query, among=among)
-        ranked = dense if way == "dense" else partial(self._fused, bm25, dense)
+        ranked = dense if way == "dense" else partial(self._fused, bm25, dense, way)
         hits = best(ranked, request.count, distinct=options.distinct)
         return picked(hits, request.titles) if after else hits
 
@@ -134,15 +137,16 @@ class DenseRetriever:
             limit = min(4 * limit, everything)
         return []
 
-    def _fused(self, bm25: SearchRequest, dense: Any, count: int) -> tuple[Hit, ...]:
-        """Both lists by reciprocal rank fusion; titles were seen to by each, or are afterwards."""
-        depth = max(count, FUSED_HITS)
+    def _fused(self, bm25: SearchRequest, dense: Any, way: Way | Weights, count: int) -> tuple[Hit, ...]:
+        """The lists in one; titles were seen to by each, or are afterwards."""
+        depth, weights = max(count, FUSED_HITS), way if isinstance(way, dict) else None
         titles = () if bm25.scope == "after" else bm25.titles
-        words = self._bm25.search(msgspec.structs.replace(bm25, count=depth, titles=titles))
-        scores = defaultdict[str, float](float)
-        for hit in (*words, *dense(depth)):
-            scores[hit.paragraph.id] += 1 / (self._settings.rank_constant + hit.rank)
-        return self._best(scores, count)
+        words = msgspec.structs.replace(bm25, count=depth, titles=titles)
+        searches: dict[ListName, Any] = {"bm25": partial(self._bm25.search, words), "dense": partial(dense, depth)}
+        lists = {name: search() for name, search in searches.items() if weights is None or name in weights}
+        constant = self._settings.rank_constant
+        scores = reciprocal_ranks(lists, constant) if weights is None else weighted_scores(lists, weights)
+        return fused(lists, scores, count)
 
     def _id(self, row: int) -> str:
         start = int(self._ends[row - 1]) if row else 0

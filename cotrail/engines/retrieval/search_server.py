@@ -23,13 +23,6 @@ BUFFER_HITS = 100
 """The number of best paragraphs that are searched for equal texts, as in IRCoT's released code."""
 
 
-Way = Literal["bm25", "dense", "hybrid"]
-"""How a corpus is searched: by words, by the similarity of embeddings, or by both."""
-
-FUSED_HITS = 100
-"""The best hits of each list that a hybrid search fuses, or as many as are asked for."""
-
-
 class Bm25Options(Struct, frozen=True, forbid_unknown_fields=True):
     """Options of a search.
 

@@ -12,13 +12,14 @@ from msgspec.structs import asdict
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.retrieve import Field
 from cotrail.core.ports.retriever import SearchRequest, Source
-from cotrail.core.questions import Hit, Paragraph
+from cotrail.core.questions import Hit, ListPlace, Paragraph
+from cotrail.core.search_ways import SearchWay
 from cotrail.data.corpora.documents import look_into
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.knowledge.store import SOURCES, KnowledgeStore, find_source
 from cotrail.engines.retrieval.engine import DEFAULT_INDEX, NewIndex
 from cotrail.engines.retrieval.manifest import IndexManifest, Revision, unknown
-from cotrail.engines.retrieval.search_server import Bm25Options, Way
+from cotrail.engines.retrieval.search_server import Bm25Options
 from cotrail.errors import InputError, StepError, UnavailableError, UnknownNameError
 from cotrail.models.queries.runs import searching_runs
 from cotrail.services.access.grants import SeenCorpora, seen_corpora
@@ -128,6 +129,7 @@ class CorpusHit(Struct, frozen=True, kw_only=True):
     """A paragraph that a search found; rank: from 1; score: the engine's, which only compares within one search.
 
     matched: its words that stand in the query, as they are written; none where no analyzer is installed to tell.
+    lists: its places in the lists that a hybrid search fused.
     """
 
     rank: int
@@ -136,6 +138,7 @@ class CorpusHit(Struct, frozen=True, kw_only=True):
     title: str
     text: str
     matched: tuple[str, ...] = ()
+    lists: tuple[ListPlace, ...] = ()
 
 
 class Found(Struct, frozen=True, kw_only=True):
@@ -163,17 +166,17 @@ class ShownParagraph(Struct, frozen=True, kw_only=True):
     of_title: tuple[str, ...]
 
 
-def search(name: str, query: str, count: int, options: Bm25Options = USUAL, retriever: Way | None = None) -> Found:
+def search(name: str, query: str, count: int, options: Bm25Options = USUAL, retriever: str | None = None) -> Found:
     """The best paragraphs of a corpus for a query; retriever: another way than the corpus's own.
 
     Raises UnknownNameError, and InputError where the corpus can't be searched with these options.
     """
     corpus = seen_corpora().open(name)
     unusual = {key: value for key, value in asdict(options).items() if value != getattr(USUAL, key)}
-    unusual |= {"retriever": retriever} if retriever else {}
     try:
+        unusual |= SearchWay(retriever=retriever or "").options
         hits = corpus.search(SearchRequest(query=query, count=count, options=unusual))
-    except StepError as error:
+    except (StepError, ValueError) as error:
         raise InputError(str(error)) from error
     matched = _matched(query)
     paragraphs = tuple(
@@ -184,6 +187,7 @@ def search(name: str, query: str, count: int, options: Bm25Options = USUAL, retr
             title=hit.paragraph.title,
             text=hit.paragraph.text,
             matched=matched(hit.paragraph),
+            lists=hit.lists,
         )
         for hit in hits
     )
@@ -212,7 +216,7 @@ def search_corpus(
     field: Field = "all",
     *,
     distinct: bool = False,
-    retriever: Way | None = None,
+    retriever: str | None = None,
 ) -> Found:
     """Search a corpus by hand.
 

@@ -10,6 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from cotrail.common.printable_text import printable_json
 from cotrail.core.actions.registry import fields_of
 from cotrail.core.actions.retrieve import OPEN, RETRIEVE
+from cotrail.core.questions import ListPlace
 from cotrail.core.results import Failure, Generated
 from cotrail.core.views import FoundParagraph
 from cotrail.evaluation.metrics.metric import QuestionScores
@@ -48,9 +49,10 @@ class CollectedParagraph(ExportedParagraph, frozen=True, kw_only=True):
 
 
 class TracedHit(ExportedParagraph, frozen=True, kw_only=True):
-    """A paragraph that a step found; new: whether the question collected it there first."""
+    """A paragraph that a step found; new: whether the question collected it there first; lists: see `Hit`."""
 
     new: bool
+    lists: tuple[ListPlace, ...] = ()
 
 
 class StepTrace(StepFacts, frozen=True, kw_only=True):
@@ -221,7 +223,12 @@ def _step(step: TracedStep, view: ShownStep) -> StepTrace:
 
 def _hit(hit: FoundParagraph) -> TracedHit:
     return TracedHit(
-        **msgspec.structs.asdict(hit.paragraph), rank=hit.rank, score=hit.score, new=hit.new, gold=hit.gold
+        **msgspec.structs.asdict(hit.paragraph),
+        rank=hit.rank,
+        score=hit.score,
+        new=hit.new,
+        gold=hit.gold,
+        lists=hit.lists,
     )
 
 

@@ -5,13 +5,16 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cotrail.common.refusals import refusal
 from cotrail.common.structs import merged
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.money import Prices
+from cotrail.core.ports.encoders import RELEVANCE_RATER
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.questions import Question
+from cotrail.core.search_ways import SearchWay
 from cotrail.data.datasets.registry import DATASETS
 from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.language_models.catalogue import ModelSpec
@@ -76,6 +79,10 @@ def configure(spec: SystemSpec, request: RunRequest, *, instructed: bool = False
     if settings.get("reading", {}).get("reader") == "none" and not spec.readerless:
         raise InputError(f'the system {spec.name} answers by its reader: take the reader "direct" or "cot"')
     needs = spec.needs(msgspec.convert(settings, spec.settings))
+    if request.search_way != SearchWay() and not needs.corpus:
+        raise InputError(f"with these settings the system {spec.name} searches no corpus: leave out how it is searched")
+    if request.rerank is not None:
+        needs = replace(needs, engines=tuple(dict.fromkeys((*needs.engines, RELEVANCE_RATER))))
     return ConfiguredSystem(spec=spec, settings=settings, needs=needs)
 
 

@@ -1,7 +1,7 @@
 """Estimates of runs before anything is spent: by the limits of their systems, and by what earlier runs took."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from math import ceil
 from typing import Any
@@ -15,6 +15,7 @@ from cotrail.core.binding import MODEL
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.money import ModelPrice, Usage
 from cotrail.core.questions import Question
+from cotrail.core.search_ways import pinned_way
 from cotrail.models.commands.new_runs import Submission
 from cotrail.models.queries.outcomes import Measured, read_measured
 from cotrail.services.access.grants import find_granted_model
@@ -121,9 +122,15 @@ def _most(run: Submission, questions: Iterable[Question], priced: _Priced) -> Es
         if bounds is None:
             return None
         longest = max(longest, len(question.text.split()))
-        counted.update({each: each.times for each in bounds})
+        counted.update({each: each.times for each in (*bounds, *_ratings(bounds, run))})
     calls = (_call(each, times, longest, run, priced) for each, times in counted.items())
     return priced.work(counted.total(), (call for call in calls if call))
+
+
+def _ratings(bounds: Iterable[StepBound], run: Submission) -> Iterator[StepBound]:
+    """The ratings of what searches find, where the run reranks it."""
+    if pinned_way(run.binding.pins).reranked:
+        yield from (StepBound(kind="rate", times=each.times) for each in bounds if each.kind == "retrieve")
 
 
 def _call(each: StepBound, times: int, question: int, run: Submission, priced: _Priced) -> tuple[int, Usage] | None:

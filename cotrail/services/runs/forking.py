@@ -15,7 +15,9 @@ from cotrail.core.binding import NAMES, OWN_FIELDS, PINS, Binding, name_in, read
 from cotrail.core.budgets import Budgets
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.edits import EDIT, Edit, Edited, Point, StepEdit
+from cotrail.core.ports.encoders import RELEVANCE_RATER
 from cotrail.core.ports.roles import ROLES
+from cotrail.core.search_ways import pinned_way
 from cotrail.data.demonstrations.sets import in_form
 from cotrail.errors import InputError
 from cotrail.models.commands import forking
@@ -39,7 +41,7 @@ from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
 
 NUMBER_FIELDS = ("seed", "temperature")
-FIELDS = ("model", "profile", "serving", *NUMBER_FIELDS)
+FIELDS = ("model", "profile", "serving", "retriever", "rerank", "rerank_depth", *NUMBER_FIELDS)
 """What a fork may change of a run apart from its system's settings and its engines, which go by their roles."""
 
 _KEPT = ("request", "files", "judges")
@@ -190,7 +192,12 @@ def _request(record: RunRecord, budgets: Budgets, changes: Mapping[str, Any]) ->
             for parent in parents:
                 tree = tree[parent]
             tree[name] = value
+    way = pinned_way(record.knowledge)
     values: dict[str, Any] = {
+        "retriever": way.retriever or None,
+        **(
+            {"rerank": _engine_name(record, RELEVANCE_RATER.name), "rerank_depth": way.reranked} if way.reranked else {}
+        ),
         "serving": "batch" if record.batched else "live",
         "question_budget": msgspec.to_builtins(budgets.question),
         "run_budget": msgspec.to_builtins(budgets.run),
@@ -218,10 +225,12 @@ def _pinned(record: RunRecord, fresh: Binding, changes: Mapping[str, Any]) -> Bi
     origin = read_binding(
         {column: getattr(record, column) for column in (*PINS, "corpus", "corpus_revision", "knowledge")}
     )
-    engines = {name: origin.engine(name) for name in (*OWN_FIELDS, *fresh.pins) if fresh.engine(name)}
+    kept = fresh.pins.keys() - pinned_way(fresh.pins).pins.keys()
+    engines = {name: origin.engine(name) for name in (*OWN_FIELDS, *kept) if fresh.engine(name)}
     # An engine that asks the run's language model has that model's identity in its own.
     asking = {role for role, identity in engines.items() if "model" in changes and f"+{record.model}" in identity}
-    renewed = changes.keys() | asking
+    reranking = {RELEVANCE_RATER.name} if "rerank" in changes else set()
+    renewed = changes.keys() | asking | reranking
     return with_engines(fresh, {name: pin for name, pin in engines.items() if pin and name not in renewed})
 
 

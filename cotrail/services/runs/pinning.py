@@ -92,7 +92,7 @@ def _binding(run: ResolvedRun) -> Binding:
         temperature=request.temperature,
         seed=request.seed,
         corpora=dict(run.corpora) if needs.corpus else {},
-        pins={source: store.revision(source) for source in needs.knowledge},
+        pins={source: store.revision(source) for source in needs.knowledge} | request.search_way.pins,
     )
     return with_engines(pinned, engines)
 
@@ -175,7 +175,8 @@ def recorded_file(run: str, record: Mapping[str, str]) -> Path:
 def provenance_of_request(request: RunRequest) -> dict[str, Any]:
     """What the record says of the request: its fields, the rule that stops it, and its files."""
     seldom = ("map", "corpora", "question_budget", "run_budget", "serving", "repeat", "until", "plan")
-    written = without_unused(_as_recorded(request), *seldom)
+    ways = ("retriever", "rerank", "rerank_depth")
+    written = without_unused(_as_recorded(request), *seldom, *ways)
     kept = written.keys() - {*LABEL_FIELDS, "question"}
     return {
         "request": {key: value for key, value in written.items() if key in kept},

@@ -16,10 +16,12 @@ from cotrail.common.printable_text import is_blank
 from cotrail.common.refusals import refusal
 from cotrail.common.toml_files import read_toml
 from cotrail.core.budgets import NO_BUDGET, Budget, Budgets
+from cotrail.core.ports.encoders import RELEVANCE_RATER
 from cotrail.core.ports.language_model import Profile, Serving
 from cotrail.core.ports.roles import ROLES
 from cotrail.core.questions import Question
 from cotrail.core.repeats import Times
+from cotrail.core.search_ways import SearchWay
 from cotrail.errors import InputError
 from cotrail.faithfulness.tasks import Task
 from cotrail.services.library.named_files import PATH_FIELDS, RunFiles, is_bundled
@@ -130,6 +132,20 @@ class RunRequest(RunFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fie
         ),
     ] = None
     retrieval_count: Annotated[RetrievalCount | None, _how("K", "Paragraphs a search (K).")] = None
+    retriever: Annotated[
+        str | None,
+        _how(
+            "NAME",
+            "How a corpus with embeddings is searched: `bm25`, `dense`, `hybrid`, or weights as `bm25=0.3,dense=0.7`; "
+            "its own way without this.",
+        ),
+    ] = None
+    rerank: Annotated[
+        str | None, _how("NAME", "A rater that puts what a search finds in its order; `cotrail models` lists them.")
+    ] = None
+    rerank_depth: Annotated[RetrievalCount, _how("N", "How many of a search's best are reranked; 100 by default.")] = (
+        100
+    )
     max_sentences: Annotated[Positive | None, _how("N", "Sentences a chain, at most.")] = None
     task: Annotated[
         Task | None,
@@ -200,6 +216,7 @@ class RunRequest(RunFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def __post_init__(self) -> None:
         if self.corpus is not None and self.corpora:
             raise ValueError("`corpus` names the only one, `corpora` several; give one of the two")
+        _ = self.search_way.options  # a retriever that can't be read is refused
         if self.seed + self.repeat - 1 > MAX_SEED:
             raise ValueError(f"the last of {self.repeat} repeats has no seed: choose a `seed` further below {MAX_SEED}")
 
@@ -207,6 +224,16 @@ class RunRequest(RunFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def asked(self) -> Question | None:
         """The only question, where it is given in words and is in no file."""
         return None
+
+    @property
+    def search_way(self) -> SearchWay:
+        """How its searches are made, apart from the model that reranks."""
+        return SearchWay(retriever=self.retriever or "", reranked=self.rerank_depth if self.rerank else 0)
+
+    @property
+    def all_engines(self) -> dict[str, str]:
+        """Its engines by role, the one that reranks among them."""
+        return self.engines | ({RELEVANCE_RATER.name: self.rerank} if self.rerank else {})
 
     @property
     def all_corpora(self) -> tuple[str, ...]:

@@ -215,7 +215,7 @@ def _hit(hit: FoundParagraph) -> ReportedHit:
         snippet=cut(hit.paragraph.text, SNIPPET),
         anchor=anchor_of(hit.digest),
         rank=hit.rank,
-        score=f"{hit.score:.1f}",
+        score=hit.scored,
         gold=hit.gold,
     )
 

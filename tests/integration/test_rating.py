@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from cotrail.core.actions.embed import Rate
@@ -214,3 +215,81 @@ def test_the_identity_is_known_before_the_model_is_loaded(relevance: Path, dupli
     spec = find(relevance)
     assert spec.identity() == spec.open("fast").identity
     assert spec.identity() != find(duplicates).identity()
+
+
+# Late interaction.
+
+
+@pytest.fixture(scope="module")
+def late(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As ColBERTv2's checkpoint is: BERT with a projection, and a file of how it was trained."""
+    from cotrail.engines.rating.late_interaction import METADATA, ColBert
+
+    folder = tmp_path_factory.mktemp("late")
+    settings = {"dim": 8, "query_maxlen": 12, "doc_maxlen": 20, "query_token_id": "[UNK]", "doc_token_id": "salt"}
+    (folder / METADATA).write_bytes(msgspec.json.encode(settings | {"checkpoint": "colbert-ir/colbertv2.0"}))
+    from transformers import BertConfig
+
+    words = tokenizer("bert")
+    words.mask_token = "north"
+    words.model_max_length = LONGEST
+    return saved(folder, ColBert(BertConfig(**SIZES, name_or_path=str(folder))), words)
+
+
+def load_late(folder: Path, profile: Profile = "deterministic") -> Rater:
+    (folder / "models.toml").write_text(f'[raters.mine]\nengine = "late-interaction"\npath = "{folder}"\n')
+    return RATERS.find(folder / "models.toml", "mine").open(profile)
+
+
+def max_sim(folder: Path, query: str, text: str) -> float:
+    """What the model itself says, shown tokens that are put together by hand, one comparison after the other."""
+    import torch
+
+    from cotrail.engines.rating.late_interaction import ColBert
+
+    model = ColBert.from_pretrained(folder).eval()
+
+    def embedded(ids: list[int], attended: int) -> list[list[float]]:
+        mask = torch.tensor([[1] * attended + [0] * (len(ids) - attended)])
+        with torch.inference_mode():
+            found: list[list[float]] = model(input_ids=torch.tensor([ids]), attention_mask=mask)[0].tolist()
+        return found
+
+    start, end = [NUMBERS["[CLS]"]], [NUMBERS["[SEP]"]]
+    asked, shown = ([NUMBERS[word.lower()] for word in each.split()] for each in (query, text))
+    first = [*start, NUMBERS["[UNK]"], *asked[:9], *end]
+    second = [*start, NUMBERS["salt"], *shown[:17], *end]
+    # A token that the tokenizer's mask stands for is not attended to, as mask tokens aren't.
+    filled = first + [NUMBERS["north"]] * (12 - len(first))
+    tokens, others = embedded(filled, len(first)), embedded(second, len(second))
+    return sum(max(sum(a * b for a, b in zip(one, other, strict=True)) for other in others) for one in tokens)
+
+
+@pytest.mark.parametrize("profile", ["fast", "deterministic"])
+def test_late_interaction_is_the_sum_of_the_best_similarities(late: Path, profile: Profile) -> None:
+    asked = [
+        Rate(by="relevance", text="the river flows", others=("a sea of salt", "old boats carry stone " * 9)),
+        Rate(by="relevance", text="boats " * 30, paragraphs=(Paragraph(id="1", title="River", text="into a sea"),)),
+        Rate(by="relevance", text="stone"),
+    ]
+    for action, result in zip(asked, load_late(late, profile).rate(asked), strict=True):
+        expected = [max_sim(late, action.text, other) for other in second_texts(action)]
+        assert result.scores == pytest.approx(expected, abs=1e-4)
+
+
+def test_late_interaction_does_not_depend_on_what_else_is_rated(late: Path) -> None:
+    rater, asked = load_late(late), actions(seed=5)
+    whole = rater.rate(asked)
+    assert rater.rate(asked[::-1]) == whole[::-1]
+    assert [rater.rate([each])[0] for each in asked] == whole
+
+
+def test_a_folder_that_is_no_checkpoint_of_colbert_is_refused(relevance: Path, late: Path, tmp_path: Path) -> None:
+    from cotrail.engines.rating.late_interaction import METADATA
+
+    save(tmp_path, small("BertModel", **SIZES))
+    with pytest.raises(InputError, match="is no checkpoint of ColBERT"):
+        load_late(tmp_path)
+    (tmp_path / METADATA).write_text('{"dim": 8}')
+    with pytest.raises(InputError, match="its weights lack linear"):
+        load_late(tmp_path)

@@ -66,6 +66,18 @@ class CrossEncoders(FolderTable, frozen=True, tag="sentence-transformers"):
         return CrossEncoderRater(self.path, identity, profile)
 
 
+class LateInteraction(FolderTable, frozen=True, tag="late-interaction"):
+    """A checkpoint of ColBERT."""
+
+    library: ClassVar[Library] = ("transformers", "evidence")
+
+    def load(self, identity: str, profile: Profile) -> Rater:
+        """See `FolderTable`."""
+        from cotrail.engines.rating.late_interaction import LateInteractionRater
+
+        return LateInteractionRater(self.path, identity, profile)
+
+
 class Server(ServerTable, RerankServer, frozen=True, tag_field="engine", tag="server"):
     """A rater behind a server."""
 
@@ -88,7 +100,7 @@ def _published(model: str) -> BuiltIn[Rater]:
 
 RATERS: EngineCatalogue[Rater] = EngineCatalogue(
     kind=RELEVANCE_RATER.kind,
-    tables=CrossEncoders | Server | ScriptedRaterTable,
+    tables=CrossEncoders | LateInteraction | Server | ScriptedRaterTable,
     built_in={
         "quora-roberta-large": _published("quora-roberta-large"),
         "quora-distilroberta-base": _published("quora-distilroberta-base"),

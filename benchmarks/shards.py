@@ -89,7 +89,7 @@ def _turn(corpus: ElasticsearchRetriever, asked: Sequence[str], seconds: float) 
 def _built(server: SearchServer, size: int, shards: int) -> ElasticsearchRetriever:
     store = ElasticsearchStore(replace(server, index={"number_of_shards": shards}))
     store.build(f"of-{shards}", made_up(size))
-    return store.open(f"of-{shards}")
+    return store.by_words(f"of-{shards}")
 
 
 def _apart(corpus: ElasticsearchRetriever) -> ElasticsearchRetriever:

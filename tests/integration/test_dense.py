@@ -21,7 +21,7 @@ from tests.searching import search
 
 pytest.importorskip("faiss", reason="faiss isn't installed")
 
-from cotrail.engines.retrieval import dense  # behind the check
+from cotrail.engines.retrieval import embeddings  # behind the check
 
 WORDS = ("river", "sea", "salt", "boat", "stone", "north", "ink", "paper", "pen", "wood", "pulp", "lamp", "tower")
 
@@ -65,7 +65,7 @@ def vector(text: str) -> Any:
 @pytest.fixture
 def embedder(monkeypatch: pytest.MonkeyPatch) -> Embedder:
     made = Embedder()
-    monkeypatch.setattr(dense, "EMBEDDERS", made)
+    monkeypatch.setattr(embeddings, "EMBEDDERS", made)
     return made
 
 
@@ -190,7 +190,7 @@ def test_a_build_that_was_killed_embeds_only_the_rest(embedder: Embedder, tmp_pa
     with pytest.raises(CorpusError, match="killed"):
         built(tmp_path, given)
     assert FolderStore(tmp_path).manifests() == {}
-    assert len(embedder.embedded) == 2 * dense.AT_ONCE
+    assert len(embedder.embedded) == 2 * embeddings.AT_ONCE
     embedder.fail_after = 10**9
     corpus = built(tmp_path, given)
     assert sorted(embedder.embedded) == sorted(each.statement for each in given)

@@ -113,7 +113,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def made(store: ElasticsearchStore, paragraphs: Sequence[Paragraph] = (PAPER, INK, PEN)) -> ElasticsearchRetriever:
     store.build("corpus", paragraphs)
-    return store.open("corpus")
+    return store.by_words("corpus")
 
 
 def found(corpus: Retriever, query: str, count: int = 10, titles: tuple[str, ...] = ()) -> list[str]:

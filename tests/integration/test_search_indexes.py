@@ -81,7 +81,7 @@ def test_scores_are_the_same_on_a_server_that_leaves_a_factor_out(
 ) -> None:
     made(reach())
     gate.rewritten = like_opensearch_3
-    plain, scaled = reach().open("corpus"), reach(gate.url).open("corpus")
+    plain, scaled = reach().by_words("corpus"), reach(gate.url).by_words("corpus")
     assert searches(plain) == searches(scaled)
     assert plain._factor == 1
     assert scaled._factor == pytest.approx(1 + K1)
@@ -165,7 +165,7 @@ def existing(filled: Filled, reach: Reach) -> Callable[..., ElasticsearchRetriev
 
     def opened(**fields: str) -> ElasticsearchRetriever:
         wanted = {"title": "head", "text": "content.body", "whole_title": "head.raw"} | fields
-        return reach(corpora={"own": ExistingIndex(index=filled.name, **wanted)}).open("own")
+        return reach(corpora={"own": ExistingIndex(index=filled.name, **wanted)}).by_words("own")
 
     return opened
 
@@ -286,7 +286,7 @@ class Aliased:
 
     def open(self) -> ElasticsearchRetriever:
         own = ExistingIndex(index=self.name, title="head", text="content.body")
-        return self.reach(corpora={"own": own}).open("own")
+        return self.reach(corpora={"own": own}).by_words("own")
 
 
 def test_an_alias_that_shows_other_documents_is_another_corpus(

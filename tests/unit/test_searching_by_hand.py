@@ -59,10 +59,10 @@ def test_what_cannot_be_searched_is_refused(corpora: FolderStore) -> None:
 
 def test_a_hybrid_corpus_shows_both_lists(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("faiss", reason="faiss isn't installed")
-    from cotrail.engines.retrieval import dense
+    from cotrail.engines.retrieval import embeddings
     from tests.integration.test_dense import Embedder
 
-    monkeypatch.setattr(dense, "EMBEDDERS", Embedder())
+    monkeypatch.setattr(embeddings, "EMBEDDERS", Embedder())
     settings = {"model": "made-up", "retriever": "hybrid"}
     FolderStore(home / "corpora").build("both", GIVEN, new=NewIndex(engine="dense", settings=settings))
     header, *rows = search("both", "ink", "--explain").splitlines()

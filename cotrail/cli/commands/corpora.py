@@ -18,6 +18,7 @@ from cotrail.common.structs import assigned, shortened
 from cotrail.data.corpora.document_names import SUFFIXES
 from cotrail.engines.retrieval.engine import NewIndex
 from cotrail.engines.retrieval.fusion import FUSED_HITS, ListName
+from cotrail.engines.retrieval.manifest import EMBEDDED_BY
 from cotrail.errors import InputError
 from cotrail.services.library import corpora as operations
 from cotrail.services.library.corpora import CorpusHit, Found, Indexed, ListedCorpus
@@ -143,7 +144,7 @@ def search(
     """
     found = operations.search_corpus(corpus, query, k, retriever=retriever)
     lists: dict[str, Found] = {}
-    if explain and operations.describe_corpus(corpus).engine == "dense":
+    if explain and EMBEDDED_BY in operations.describe_corpus(corpus).analyzer:
         lists = {way: operations.search_corpus(corpus, query, max(k, FUSED_HITS), retriever=way) for way in LISTS}
     if json:
         print_json({"found": found, "lists": lists} if explain else found)
@@ -204,8 +205,8 @@ def index(
         typer.Option(
             "--dense",
             metavar="MODEL",
-            help="Embed the paragraphs with this embedder, and search by similarity; the same as `--engine dense --set "
-            "model=MODEL`. With `--set retriever=hybrid`, by similarity and words.",
+            help="Embed the paragraphs with this embedder, and search by similarity; with `--set retriever=hybrid`, by "
+            "similarity and words.",
             show_default=False,
         ),
     ] = None,
@@ -223,9 +224,7 @@ def index(
     """
     settings = assigned(changes or ())
     if dense is not None:
-        if engine not in (None, "dense"):
-            raise InputError(f"--dense is the engine dense, and --engine names {engine}; take one of them")
-        engine, settings = "dense", {"model": dense, **settings}
+        settings = {"model": dense, **settings}
     if not is_remote() and (named := operations.needing(name)):
         said = f"Runs that haven't ended search {name} ({named}): it is replaced only by the same paragraphs."
         console(stderr=True).print(said, soft_wrap=True, style="yellow")

@@ -6,14 +6,17 @@ A new one is a module with such a record, and a line in `registry`.
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
+import msgspec
 from msgspec import Struct
 
+from cotrail.common.refusals import refusal
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.questions import Paragraph
 from cotrail.engines.retrieval.manifest import FolderManifest, IndexManifest, Ranking
 from cotrail.engines.retrieval.search_server import SearchServer
+from cotrail.errors import InputError
 
 # Interface of the stores that keep corpora by name: folders, and a search server that every host reaches.
 
@@ -106,10 +109,24 @@ class ServerEngine(IndexEngine, frozen=True, kw_only=True):
 
     index: the settings that all its indexes have; mappings: of their fields, in which a document is a paragraph as
         JSON. ranking: what decides results, apart from the paragraphs.
-    store: the corpora of a server.
+    store: the corpora of a server, with the file of the user's models and the folder of kept embeddings.
     """
 
     index: dict[str, Any]
     mappings: dict[str, Any]
     ranking: Ranking
-    store: Callable[[SearchServer], CorpusStore]
+    store: Callable[[SearchServer, Path, Path], CorpusStore]
+
+
+KEPT_EMBEDDINGS = ".embeddings"
+"""The folder, among corpora, of embeddings that are kept for further indexes."""
+
+SettingsT = TypeVar("SettingsT", bound=Struct)
+
+
+def read_settings(engine: str, type_: type[SettingsT], values: Mapping[str, Any]) -> SettingsT:
+    """The settings of a new index; InputError names one that the engine lacks or refuses."""
+    try:
+        return msgspec.convert(dict(values), type_)
+    except msgspec.ValidationError as error:
+        raise InputError(f"settings of {engine}: {refusal(error, type_, values)}; correct it") from error

@@ -32,6 +32,10 @@ class Ranking(Struct, frozen=True, kw_only=True):
     b: float | None = None
 
 
+EMBEDDED_BY = "; embedded by "
+"""What the analyzer of an index with embeddings has between that of its words and the identity of its model."""
+
+
 class IndexManifest(Ranking, frozen=True, kw_only=True):
     """Description of an index as it was built.
 

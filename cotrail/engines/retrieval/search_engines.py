@@ -2,6 +2,7 @@
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -12,6 +13,15 @@ from cotrail.errors import UnknownNameError
 
 NO_MODELS = Path("models.toml")
 """The file where there is none: only built-in models are known."""
+
+
+def imported(module: str) -> Any:
+    """A module that needs a library of its own; raises NotInstalledError where that isn't there."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        package = error.name or "a package"
+        raise not_installed(package, extra_with(package)) from error
 
 
 class BuiltInEngine(Struct, frozen=True):
@@ -28,11 +38,7 @@ class BuiltInEngine(Struct, frozen=True):
 
     def imported(self, models: Path) -> IndexEngine:
         """Its record; raises NotInstalledError where its library isn't there."""
-        try:
-            record = getattr(import_module(self.module), self.record)
-        except ModuleNotFoundError as error:
-            package = error.name or "a package"
-            raise not_installed(package, extra_with(package)) from error
+        record = getattr(imported(self.module), self.record)
         engine: IndexEngine = record(models) if self.with_models else record
         return engine
 

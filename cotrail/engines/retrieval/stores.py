@@ -2,21 +2,20 @@
 
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from msgspec import Struct, structs
 
 from cotrail.common.processes import exclusive_folder
-from cotrail.common.refusals import refusal
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.questions import Paragraph
 from cotrail.engines.retrieval.engine import (
     DEFAULT_INDEX,
+    KEPT_EMBEDDINGS,
     CorpusStore,
     CountCallback,
     Extent,
@@ -24,6 +23,7 @@ from cotrail.engines.retrieval.engine import (
     NewIndex,
     NoSettings,
     ServerEngine,
+    read_settings,
 )
 from cotrail.engines.retrieval.manifest import (
     FILE_NAME,
@@ -164,13 +164,16 @@ class FolderStore:
         progress: CountCallback | None = None,
         new: NewIndex = DEFAULT_INDEX,
     ) -> IndexManifest:
-        """Indexes the paragraphs as the corpus of that name, with tantivy unless another engine is named.
+        """Indexes the paragraphs as the corpus of that name; without an engine by tantivy, or with settings by `dense`.
 
         Raises CorpusError where the folder can't be written, UnknownNameError, NotInstalledError, and InputError for
         settings that the engine doesn't take.
         """
-        engine = folder_engine(new.engine or "tantivy", self._models)
-        directory, settings = corpus_directory(self._folder, name), _settings(engine, new.settings)
+        engine = folder_engine(new.engine or ("dense" if new.settings else "tantivy"), self._models)
+        directory, settings = (
+            corpus_directory(self._folder, name),
+            read_settings(engine.name, engine.settings, new.settings),
+        )
         return build_index(paragraphs, directory, progress, engine=engine, settings=settings)
 
     def open(self, name: str) -> Corpus:
@@ -251,12 +254,5 @@ def corpus_store(folder: Path, server: SearchServer | None, models: Path = NO_MO
     if server is None:
         return FolderStore(folder, models)
     # One adapter for both: only the first request tells which of them the server is.
-    return JoinedStores(server_engine("elasticsearch").store(server), FolderStore(folder, models))
-
-
-def _settings(engine: FolderEngine, values: Mapping[str, Any]) -> Struct:
-    try:
-        return msgspec.convert(dict(values), engine.settings)
-    except msgspec.ValidationError as error:
-        message = refusal(error, engine.settings, values)
-        raise InputError(f"settings of {engine.name}: {message}; correct it") from error
+    kept = folder / KEPT_EMBEDDINGS
+    return JoinedStores(server_engine("elasticsearch").store(server, models, kept), FolderStore(folder, models))

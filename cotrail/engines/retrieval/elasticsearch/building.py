@@ -6,10 +6,10 @@ and `parallel_bulk` reports a rejected document only after it has read and sent 
 
 import secrets
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct, structs
@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 from cotrail.core.questions import Paragraph
 from cotrail.engines.retrieval.elasticsearch.client import BUSY_STATUSES, BusyError, ElasticsearchClient, Fault
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove, with_manifest
-from cotrail.engines.retrieval.engine import CountCallback, ServerEngine
+from cotrail.engines.retrieval.engine import CountCallback, NoSettings, ServerEngine
 from cotrail.engines.retrieval.manifest import IndexManifest, Revision, installed
 from cotrail.engines.retrieval.search_engines import server_engine
 from cotrail.errors import CorpusError, CotrailError, InputError
@@ -76,6 +76,32 @@ class _Counted(Struct, frozen=True):
     count: int
 
 
+class Documents(Protocol):
+    """How paragraphs become documents of an index."""
+
+    @property
+    def engine(self) -> ServerEngine:
+        """The engine, with the fields that documents have, and what decides results."""
+
+    @property
+    def settings(self) -> Struct:
+        """What the manifest says of them."""
+
+    def documents(self, paragraphs: Iterable[Paragraph]) -> Iterator[tuple[Paragraph, bytes]]:
+        """Each paragraph with its document, as JSON."""
+
+
+class Plain(Struct, frozen=True):
+    """A document is a paragraph."""
+
+    engine: ServerEngine
+    settings: Struct = NoSettings()
+
+    def documents(self, paragraphs: Iterable[Paragraph]) -> Iterator[tuple[Paragraph, bytes]]:
+        """See `Documents`."""
+        return ((each, msgspec.json.encode(each)) for each in paragraphs)
+
+
 def build_index(
     client: ElasticsearchClient,
     alias: str,
@@ -83,10 +109,14 @@ def build_index(
     paragraphs: Iterable[Paragraph],
     progress: CountCallback,
     expected_engine: str | None = None,
+    documents_of: Callable[[ServerEngine], AbstractContextManager[Documents]] = lambda engine: nullcontext(
+        Plain(engine)
+    ),
 ) -> IndexManifest:
     """Fills a new index and points the alias to it once it is complete; the former one is then deleted.
 
     expected_engine: that the server should be; raises InputError where it is another one.
+    documents_of: what the server's documents are made by.
     settings: the index's, in addition to those that it always has. Replicas are made of the complete index.
     An error or an interruption deletes the new index. The next build deletes what a killed build left, and takes over
     from one that is still running.
@@ -95,16 +125,18 @@ def build_index(
     engine = server_engine(server.distribution)
     if expected_engine not in (None, engine.name):
         raise InputError(f"the search server is {engine.name}, not {expected_engine}; name that or none")
-    with _draft(client, alias, engine, settings | NO_COPIES) as index:
-        revision = Revision(engine.ranking)
-        _fill(client, alias + DRAFT, _bulks(paragraphs, revision), progress)
+    with documents_of(engine) as made, _draft(client, alias, made.engine, settings | NO_COPIES) as index:
+        ranking, recorded = made.engine.ranking, msgspec.to_builtins(made.settings)
+        revision = Revision(ranking, recorded)
+        _fill(client, alias + DRAFT, _bulks(made.documents(revision.counted(paragraphs))), progress)
         manifest = IndexManifest(
             revision=str(revision),
             paragraphs=revision.count,
             created_by={"cotrail": installed("cotrail"), engine.name: server.number, "lucene": server.lucene_version},
             engine=engine.name,
             format=engine.format,
-            **structs.asdict(engine.ranking),
+            settings=recorded,
+            **structs.asdict(ranking),
         )
         _finish(client, index, manifest, {name: settings.get(name, none) for name, none in NO_COPIES.items()})
         _publish(client, alias, index)
@@ -133,20 +165,20 @@ def _draft(client: ElasticsearchClient, alias: str, engine: ServerEngine, settin
         raise
 
 
-def _bulks(paragraphs: Iterable[Paragraph], revision: Revision) -> Iterator[_Bulk]:
+def _bulks(documents: Iterable[tuple[Paragraph, bytes]]) -> Iterator[_Bulk]:
     """The paragraphs as bulk requests; documents are numbered, so that sending them twice is idempotent."""
     ids: list[str] = []
     operations: list[Any] = []
-    size = 0
-    for paragraph in revision.counted(paragraphs):
+    size = number = 0
+    for number, (paragraph, document) in enumerate(documents, start=1):
         ids.append(paragraph.id)
-        operations += (b'{"index":{"_id":"%d"}}' % revision.count, msgspec.json.encode(paragraph))
-        size += len(operations[-1])
+        operations += (b'{"index":{"_id":"%d"}}' % number, document)
+        size += len(document)
         if size >= BULK_BYTES:
-            yield _Bulk(ids, operations, revision.count)
+            yield _Bulk(ids, operations, number)
             ids, operations, size = [], [], 0
     if ids:
-        yield _Bulk(ids, operations, revision.count)
+        yield _Bulk(ids, operations, number)
 
 
 def _fill(client: ElasticsearchClient, draft: str, bulks: Iterable[_Bulk], progress: CountCallback) -> None:

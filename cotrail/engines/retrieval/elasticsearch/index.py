@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct, field
 
 from cotrail.engines.retrieval.elasticsearch.client import BusyError, ElasticsearchClient, MissingError
-from cotrail.engines.retrieval.manifest import IndexManifest
+from cotrail.engines.retrieval.manifest import EMBEDDED_BY, IndexManifest
 from cotrail.engines.retrieval.search_engines import ENGINES, server_engine
 from cotrail.engines.retrieval.search_server import ExistingIndex, Fields
 from cotrail.errors import CorpusError
@@ -160,7 +160,8 @@ def _is_searchable(manifest: IndexManifest) -> bool:
     if manifest.engine not in ENGINES:
         return False
     engine = server_engine(manifest.engine)
-    return (manifest.analyzer, manifest.format) == (engine.ranking.analyzer, engine.format)
+    words = manifest.analyzer.partition(EMBEDDED_BY)[0]
+    return (words, manifest.format) == (engine.ranking.analyzer, engine.format)
 
 
 def with_manifest(manifest: IndexManifest) -> dict[str, Any]:

@@ -216,11 +216,10 @@ class ElasticsearchRetriever:
         names, after = self._located.fields, bool(titles) and request.scope == "after"
         matches = _matches(_valid(query), (names.title,) if options.field == "title" else (names.title, names.text))
         if titles:
-            valid_titles = [_valid(title) for title in titles]
             matches = (
-                _named(matches, names.title, valid_titles)
+                _named(matches, names.title, [_valid(title) for title in titles])
                 if after
-                else _titled(matches, self._whole_title(), valid_titles)
+                else {"bool": {"must": [matches], "filter": [self.titles_filter(titles)]}}
             )
         hits = best(partial(self._ranked, matches), request.count, distinct=options.distinct)
         return picked(hits, titles) if after else hits
@@ -233,6 +232,15 @@ class ElasticsearchRetriever:
     def titled(self, title: str) -> tuple[Paragraph, ...]:
         """The paragraphs of exactly this title, by id."""
         return tuple(sorted(self._looked_up(self._whole_title(), [_valid(title)]), key=lambda each: each.id))
+
+    def documents(self, body: QueryBody) -> list[tuple[Paragraph, dict[str, Any]]]:
+        """What a search of this body finds, the best first, with its whole documents; raises what `search` does."""
+        hits = self._found(body | {"track_total_hits": False}).hits.hits
+        return [(self._paragraph(document), document.source) for document in hits]
+
+    def titles_filter(self, titles: Sequence[str]) -> QueryBody:
+        """The query for paragraphs of exactly these titles."""
+        return {"terms": {self._whole_title(): [_valid(title) for title in titles]}}
 
     def _whole_title(self) -> str:
         field = self._located.fields.whole_title
@@ -347,10 +355,6 @@ def _scaled(query: QueryBody, factor: float) -> QueryBody:
 
 def _matches(query: str, fields: Sequence[str]) -> QueryBody:
     return {"bool": {"should": [{"match": {field: {"query": query}}} for field in fields]}}
-
-
-def _titled(matches: QueryBody, whole_title: str, titles: Sequence[str]) -> QueryBody:
-    return {"bool": {"must": [matches], "filter": [{"terms": {whole_title: titles}}]}}
 
 
 def _named(matches: QueryBody, field: str, titles: Sequence[str]) -> QueryBody:

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable
 from functools import partial
+from pathlib import Path
 
 from msgspec.structs import replace
 
+from cotrail.core.ports.retriever import Corpus
 from cotrail.core.questions import Paragraph
 from cotrail.engines.retrieval.elasticsearch.building import DRAFT, build_index
-from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
+from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient, RefusedError
 from cotrail.engines.retrieval.elasticsearch.index import (
     ANALYZER,
     K1,
@@ -22,20 +24,39 @@ from cotrail.engines.retrieval.elasticsearch.index import (
     remove,
 )
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
-from cotrail.engines.retrieval.engine import DEFAULT_INDEX, CountCallback, Extent, NewIndex, ServerEngine
-from cotrail.engines.retrieval.manifest import IndexManifest, Ranking, checked_name, unknown
+from cotrail.engines.retrieval.engine import (
+    DEFAULT_INDEX,
+    KEPT_EMBEDDINGS,
+    CountCallback,
+    Extent,
+    NewIndex,
+    ServerEngine,
+)
+from cotrail.engines.retrieval.manifest import EMBEDDED_BY, IndexManifest, Ranking, checked_name, unknown
+from cotrail.engines.retrieval.search_engines import NO_MODELS, imported
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import InputError
 
+VECTORS = "cotrail.engines.retrieval.elasticsearch.vectors"
+"""The module of embeddings, which alone needs numpy."""
+
+NO_KEPT = Path(KEPT_EMBEDDINGS)
+"""Where embeddings are kept unless there is a folder of corpora."""
+
 
 class ElasticsearchStore:
-    """The corpora of a server whose aliases begin with its prefix, and those that `search.toml` names."""
+    """The corpora of a server whose aliases begin with its prefix, and those that `search.toml` names.
 
-    def __init__(self, server: SearchServer) -> None:
+    models: the file of the user's models; kept: the folder of embeddings that are kept.
+    """
+
+    def __init__(self, server: SearchServer, models: Path = NO_MODELS, kept: Path = NO_KEPT) -> None:
         self._client = ElasticsearchClient(server)
         self._prefix = server.prefix
         self._settings = server.index
         self._existing = server.corpora
+        self._models = models
+        self._kept = kept
 
     def build(
         self,
@@ -47,21 +68,36 @@ class ElasticsearchStore:
         """Indexes the paragraphs as the corpus of that name; raises CorpusError for one that the server rejects.
 
         Of two concurrent builds of one corpus, the later one continues and the earlier one fails. Settings of indexes
-        are in `search.toml`.
+        are in `search.toml`, and those given here are of one with embeddings.
         """
-        if new.settings:
-            raise InputError(
-                f"search.toml has the settings of the search server's indexes; put {min(new.settings)} there"
-            )
         if name in self._existing:
             raise InputError(f"the corpus {name!r} is an index that search.toml names, and is only read; take another")
         alias = self._prefix + checked_name(name)
-        return build_index(
-            self._client, alias, self._settings, paragraphs, progress or (lambda _count: None), new.engine
+        build = partial(
+            build_index, self._client, alias, self._settings, paragraphs, progress or (lambda _count: None), new.engine
         )
+        if not new.settings:
+            return build()
+        try:
+            return build(
+                partial(imported(VECTORS).embedding, values=new.settings, models=self._models, folder=self._kept)
+            )
+        except RefusedError as error:
+            raise InputError(
+                f"the search server takes no embeddings ({error}): Elasticsearch needs flat indexes of dense_vector, "
+                "OpenSearch its k-NN plugin; leave out `--dense`, or take `--engine dense` for a corpus in a folder"
+            ) from error
 
-    def open(self, name: str) -> ElasticsearchRetriever:
+    def open(self, name: str) -> Corpus:
         """The corpus of that name; raises UnknownNameError, which lists those there are."""
+        retriever = self.by_words(name)
+        if EMBEDDED_BY not in retriever.manifest.analyzer:
+            return retriever
+        corpus: Corpus = imported(VECTORS).hybrid(retriever, self._models)
+        return corpus
+
+    def by_words(self, name: str) -> ElasticsearchRetriever:
+        """The corpus of that name, searched by words; raises UnknownNameError."""
         retriever = ElasticsearchRetriever.opened(self._client, partial(self._located, checked_name(name)))
         if retriever is None:
             raise unknown(name, self.manifests())

@@ -309,14 +309,14 @@ def test_a_killed_build_leaves_the_former_index_and_the_next_one_clears_up(
 ) -> None:
     former = made(reach(), [INK])
     script = (
-        "import os, signal, sys\n"
+        "import os, pathlib, signal, sys\n"
         "from cotrail.core.questions import Paragraph\n"
         "from cotrail.engines.retrieval.search_server import SearchServer\n"
         "from cotrail.engines.retrieval.stores import corpus_store\n"
         "def paragraphs():\n"
         "    yield Paragraph(id='x', title='X', text='x')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "store = corpus_store(None, SearchServer(urls=(sys.argv[1],), prefix=sys.argv[2]))\n"
+        "store = corpus_store(pathlib.Path(), SearchServer(urls=(sys.argv[1],), prefix=sys.argv[2]))\n"
         "store.build('corpus', paragraphs())\n"
     )
     assert subprocess.run([sys.executable, "-c", script, url, prefix]).returncode == -signal.SIGKILL

@@ -78,6 +78,11 @@ class ElasticsearchStore:
         )
         if not new.settings:
             return build()
+        if "model" not in new.settings:
+            raise InputError(
+                f"only an index with embeddings, which has a `model`, has settings of its own: put {min(new.settings)} "
+                "into search.toml, which has those of all indexes of the search server"
+            )
         try:
             return build(
                 partial(imported(VECTORS).embedding, values=new.settings, models=self._models, folder=self._kept)

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from cotrail.engines.retrieval.manifest import EMBEDDED_BY
 from cotrail.errors import InputError
 from cotrail.services.library import corpora
 from cotrail.services.library.corpora import Found
@@ -25,15 +26,26 @@ ON_A_PAGE = 50
 
 
 class Way(Struct, frozen=True, kw_only=True):
-    """A way to search, with what it found; refused: why the corpus can't be searched so."""
+    """A way to search, with what it found; refused: why the corpus can't be searched so.
+
+    retriever: of a corpus with embeddings; the corpus's own where there is none.
+    """
 
     title: str
-    field: Literal["all", "title"]
+    field: Literal["all", "title"] = "all"
+    retriever: str | None = None
     found: Found | None = None
     refused: str = ""
 
 
-WAYS = (Way(title="Title and text", field="all"), Way(title="The title alone", field="title"))
+TITLE_ALONE = Way(title="The title alone", field="title")
+WAYS = (Way(title="Title and text"), TITLE_ALONE)
+WITH_EMBEDDINGS = (
+    Way(title="Words and similarity", retriever="hybrid"),
+    Way(title="Similarity", retriever="dense"),
+    Way(title="Words", retriever="bm25"),
+    TITLE_ALONE,
+)
 
 
 @page("/corpora")
@@ -49,8 +61,10 @@ def index() -> Shown:
 @page("/corpora/{corpus}")
 def show(corpus: str, q: Query = "", k: Count = 10, *, distinct: bool = False) -> Shown:
     """A corpus, and what searches for q find in it, at most k paragraphs each."""
-    found = [_searched(way, corpus, q, k, distinct=distinct) for way in WAYS] if q.strip() else []
-    values = {"corpus": corpora.describe_corpus(corpus), "q": q, "k": k, "distinct": distinct, "ways": found}
+    described = corpora.describe_corpus(corpus)
+    ways = WITH_EMBEDDINGS if EMBEDDED_BY in described.analyzer else WAYS
+    found = [_searched(way, corpus, q, k, distinct=distinct) for way in ways] if q.strip() else []
+    values = {"corpus": described, "q": q, "k": k, "distinct": distinct, "ways": found}
     return Shown(template="corpus.html", section="corpora", values=values)
 
 
@@ -64,6 +78,7 @@ def show_paragraph(corpus: str, paragraph: str, after: str | None = None) -> Sho
 
 def _searched(way: Way, corpus: str, query: str, count: int, *, distinct: bool) -> Way:
     try:
-        return replace(way, found=corpora.search_corpus(corpus, query, count, way.field, distinct=distinct))
+        found = corpora.search_corpus(corpus, query, count, way.field, distinct=distinct, retriever=way.retriever)
+        return replace(way, found=found)
     except InputError as error:
         return replace(way, refused=str(error))

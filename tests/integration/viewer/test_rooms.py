@@ -14,10 +14,10 @@ from benchmarks.costless import PARAGRAPHS
 from cotrail.configuration.settings import settings
 from cotrail.core.ports.retriever import SearchRequest
 from cotrail.core.questions import Hit, Paragraph
-from cotrail.engines.retrieval.engine import FolderEngine, NoSettings
+from cotrail.engines.retrieval.engine import FolderEngine, NewIndex, NoSettings
 from cotrail.engines.retrieval.manifest import FolderManifest, Ranking
 from cotrail.engines.retrieval.search_engines import ENGINES
-from cotrail.engines.retrieval.stores import build_index
+from cotrail.engines.retrieval.stores import FolderStore, build_index
 from cotrail.errors import TransientStepError
 from cotrail.models.commands.control import pause
 from cotrail.models.execution.ledger import Ledger
@@ -194,6 +194,23 @@ def test_a_corpus_that_a_way_does_not_suit_says_so(
     whole, titles = (section for section in page.all("section") if "aria-labelledby" in section.attributes)
     assert len(whole.all("li")) == 1
     assert "has no option 'field'" in titles.text
+
+
+def test_a_corpus_with_embeddings_is_searched_in_each_way(
+    client: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("faiss", reason="faiss isn't installed")
+    from cotrail.engines.retrieval import embeddings
+    from tests.integration.test_dense import Embedder
+
+    monkeypatch.setattr(embeddings, "EMBEDDERS", Embedder())
+    store = FolderStore(tmp_path / "home" / "corpora")
+    store.build("both", [TWIN], new=NewIndex(engine="dense", settings={"model": "made-up"}))
+    page = page_at(client, "/corpora/both?q=Another+one.")
+    found = [each for each in page.all("section") if "aria-labelledby" in each.attributes]
+    assert len(found) == 4
+    assert "bm25 1" in found[0].text
+    assert "dense 1" in found[0].text
 
 
 def test_a_paragraph_tells_which_questions_found_it_page_by_page(client: Browser, engine: Engine) -> None:

@@ -13,12 +13,15 @@ from typing import Any, get_args
 
 from cotrail.common.humanize import count
 from cotrail.common.optional_packages import OnLibrary, check_library
+from cotrail.configuration.files import corpora_of
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.registry import carried_out_by
 from cotrail.core.binding import Binding
 from cotrail.core.generation import Capability
 from cotrail.core.ports.language_model import Profile
+from cotrail.core.ports.retriever import SearchRequest
 from cotrail.core.questions import GoldParagraph
+from cotrail.core.search_ways import SearchWay
 from cotrail.engines.engine_catalogue import Installable, NamedEngine
 from cotrail.engines.language_models.catalogue import (
     ModelSpec,
@@ -32,7 +35,7 @@ from cotrail.engines.language_models.endpoint import Api, Endpoint
 from cotrail.engines.language_models.providers import provided
 from cotrail.engines.language_models.sentence_splitters import check_installed
 from cotrail.engines.server_address import ServerAddress
-from cotrail.errors import InputError, NotInstalledError
+from cotrail.errors import InputError, NotInstalledError, StepError, UnknownNameError
 from cotrail.services.runs.configuring import ResolvedRun, has_batches
 from cotrail.systems.registry import SYSTEMS
 from cotrail.tasks.broker_health import Present, call
@@ -42,6 +45,7 @@ def checked(run: ResolvedRun) -> ResolvedRun:
     """The run, where its workers can carry it out; raises InputError and its kinds, NotInstalledError."""
     request, model = run.request, run.model
     check_splitter(run.system.settings)
+    _check_search_way(run)
     _check_evidence(run)
     _check_language_model(model, run.profile, frozenset())
     try:
@@ -71,6 +75,25 @@ def _check_evidence(run: ResolvedRun) -> None:
             'strategyqa_train_paragraphs.json --name evidence`), or set evidence = "pages" to search the pages of '
             "those titles"
         )
+
+
+def _check_search_way(run: ResolvedRun) -> None:
+    """Raises InputError where the run says how its corpora are searched, and one can't be searched so."""
+    way, store = run.request.search_way, corpora_of(settings())
+    if way != SearchWay() and not run.system.needs.corpus:
+        raise InputError(
+            f"with these settings {run.request.system} searches no corpus: leave out `retriever` and `rerank`"
+        )
+    for name in run.corpora if way.retriever else ():
+        with suppress(UnknownNameError):  # a fork of a run whose corpus was removed takes over what was found there
+            corpus = store.open(name)
+            try:
+                corpus.search(SearchRequest(query="", count=0, options=way.options))
+            except StepError as error:
+                raise InputError(
+                    f"the corpus {name} can't be searched by {way.retriever}: {error}. One that was indexed with "
+                    "`--dense MODEL` is searched by bm25, dense, hybrid, or weights as bm25=0.3,dense=0.7"
+                ) from error
 
 
 def _check_engines(run: ResolvedRun) -> None:

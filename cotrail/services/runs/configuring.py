@@ -14,7 +14,6 @@ from cotrail.core.money import Prices
 from cotrail.core.ports.encoders import RELEVANCE_RATER
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.questions import Question
-from cotrail.core.search_ways import SearchWay
 from cotrail.data.datasets.registry import DATASETS
 from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.language_models.catalogue import ModelSpec
@@ -79,9 +78,7 @@ def configure(spec: SystemSpec, request: RunRequest, *, instructed: bool = False
     if settings.get("reading", {}).get("reader") == "none" and not spec.readerless:
         raise InputError(f'the system {spec.name} answers by its reader: take the reader "direct" or "cot"')
     needs = spec.needs(msgspec.convert(settings, spec.settings))
-    if request.search_way != SearchWay() and not needs.corpus:
-        raise InputError(f"with these settings the system {spec.name} searches no corpus: leave out how it is searched")
-    if request.rerank is not None:
+    if needs.corpus and request.rerank is not None:
         needs = replace(needs, engines=tuple(dict.fromkeys((*needs.engines, RELEVANCE_RATER))))
     return ConfiguredSystem(spec=spec, settings=settings, needs=needs)
 

@@ -30,6 +30,9 @@ from cotrail.systems.parts.rules import Rules
 from cotrail.systems.rethinking.settings import Variant
 
 MAX_SEED = 2**31 - 1
+RERANKED_HITS = 100
+"""How many of a search's best hits are reranked unless a run says otherwise, as in BEIR (Thakur et al. 2021)."""
+
 Whole = Annotated[int, Meta(ge=0, le=MAX_SEED)]
 MAX_PRIORITY = 2**31 - 1
 Priority = Annotated[int, Meta(ge=-MAX_PRIORITY, le=MAX_PRIORITY)]
@@ -143,9 +146,9 @@ class RunRequest(RunFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fie
     rerank: Annotated[
         str | None, _how("NAME", "A rater that puts what a search finds in its order; `cotrail models` lists them.")
     ] = None
-    rerank_depth: Annotated[RetrievalCount, _how("N", "How many of a search's best are reranked; 100 by default.")] = (
-        100
-    )
+    rerank_depth: Annotated[
+        RetrievalCount | None, _how("N", "How many of a search's best are reranked; 100 by default.")
+    ] = None
     max_sentences: Annotated[Positive | None, _how("N", "Sentences a chain, at most.")] = None
     task: Annotated[
         Task | None,
@@ -216,6 +219,8 @@ class RunRequest(RunFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def __post_init__(self) -> None:
         if self.corpus is not None and self.corpora:
             raise ValueError("`corpus` names the only one, `corpora` several; give one of the two")
+        if self.rerank_depth is not None and self.rerank is None:
+            raise ValueError("`rerank_depth` says how many hits are reranked: name a rater as `rerank` too")
         _ = self.search_way.options  # a retriever that can't be read is refused
         if self.seed + self.repeat - 1 > MAX_SEED:
             raise ValueError(f"the last of {self.repeat} repeats has no seed: choose a `seed` further below {MAX_SEED}")
@@ -228,7 +233,9 @@ class RunRequest(RunFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fie
     @property
     def search_way(self) -> SearchWay:
         """How its searches are made, apart from the model that reranks."""
-        return SearchWay(retriever=self.retriever or "", reranked=self.rerank_depth if self.rerank else 0)
+        return SearchWay(
+            retriever=self.retriever or "", reranked=(self.rerank_depth or RERANKED_HITS) if self.rerank else 0
+        )
 
     @property
     def all_engines(self) -> dict[str, str]:

@@ -4,7 +4,7 @@ A request (`requests`) is resolved here, checked (`checking`) and pinned (`pinni
 whether what was found can carry out the run is the next stage's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -13,10 +13,9 @@ from cotrail.configuration.settings import settings
 from cotrail.core.binding import MODEL
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.money import Prices
-from cotrail.core.ports.retriever import Corpus, SearchRequest
+from cotrail.core.ports.retriever import Corpus
 from cotrail.core.ports.role import EngineRole
 from cotrail.core.questions import Question
-from cotrail.core.search_ways import SearchWay
 from cotrail.data.corpora.paragraph_ids import paragraphs_in, titled_in
 from cotrail.data.datasets.loading import form_of, load_questions
 from cotrail.data.demonstrations.self_written import read_prompts
@@ -26,7 +25,7 @@ from cotrail.engines.language_models.catalogue import ModelSpec, default_profile
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.providers import price_of
 from cotrail.engines.models_file import LANGUAGE_MODEL
-from cotrail.errors import DemonstrationError, InputError, StepError
+from cotrail.errors import DemonstrationError, InputError
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 from cotrail.services.access.grants import find_granted_engine, find_granted_model, seen_corpora
 from cotrail.services.runs.configuring import (
@@ -47,7 +46,7 @@ def resolve(request: RunRequest) -> ResolvedRun:
     titles = read_shown(request.title_demonstrations, request.sets, request.set_number)
     system = configure(find_answering(request.system), request, instructed=bool(demonstrations.instruction))
     # A system that searches no corpus may name some, from which gold paragraphs that a file gives by id are read.
-    corpora = _open_corpora(system, request)
+    corpora = _open_corpora(system, request.all_corpora)
     questions, missing = _read_questions(request, corpora)
     return resolve_engines(
         request,
@@ -117,30 +116,15 @@ def _prices(model: ModelSpec, engines: Mapping[str, RoleEngine], request: RunReq
 # Corpora and questions.
 
 
-def _open_corpora(system: ConfiguredSystem, request: RunRequest) -> dict[str, Corpus]:
-    """The corpora that a run names, of which a system that searches must have one; each can be searched in its way."""
-    names = request.all_corpora
+def _open_corpora(system: ConfiguredSystem, names: Sequence[str]) -> dict[str, Corpus]:
+    """The corpora that a run names, of which a system that searches must have one."""
     if system.needs.corpus and not names:
         raise InputError(
             f"the system {system.spec.name} searches a corpus; name one with --corpus, or as `corpus` in a file "
             "(`cotrail index` makes one)"
         )
     seen = seen_corpora()
-    corpora = {seen.stored(name): seen.open(name) for name in names}
-    for name, corpus in zip(names, corpora.values(), strict=True):
-        _check_way(name, corpus, request.search_way)
-    return corpora
-
-
-def _check_way(name: str, corpus: Corpus, way: SearchWay) -> None:
-    """Raises InputError where the corpus can't be searched in the run's way."""
-    try:
-        corpus.search(SearchRequest(query="", count=0, options=way.options))
-    except StepError as error:
-        raise InputError(
-            f"the corpus {name} can't be searched by {way.retriever}: {error}. One with embeddings can: "
-            "`cotrail index FILE --name NAME --dense MODEL`"
-        ) from error
+    return {seen.stored(name): seen.open(name) for name in names}
 
 
 def _read_questions(request: RunRequest, corpora: Mapping[str, Corpus]) -> tuple[tuple[Question, ...], int]:

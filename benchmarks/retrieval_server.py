@@ -1,4 +1,4 @@
-"""`cotrail serve-corpus` with BM25: queries a second over HTTP, as shares of what tantivy finds when it is called directly.
+"""`cotrail serve-corpus` with BM25: queries a second over HTTP, as shares of those of tantivy called directly.
 
 `python -m benchmarks.retrieval_server [--size 10000] [--output FILE]` indexes made-up abstracts (`benchmarks.zipfian`),
 serves them in a process of its own, and asks for three paragraphs a query, in requests of 1 and of 64 queries, over one
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -37,9 +37,6 @@ MEASURED = ("cotrail", "tantivy", "litestar", "uvicorn", "h11", "msgspec")
 
 WAYS = ((1, 1), (1, 8), (64, 1), (64, 2))
 """Queries of a request, and connections."""
-
-Turn = Callable[[], int]
-"""Has some queries answered, and returns how many."""
 
 
 def main(

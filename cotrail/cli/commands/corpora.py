@@ -45,9 +45,8 @@ def corpora(
 ) -> None:
     """List the indexed corpora, show one, or remove one permanently (`cotrail corpora remove NAME`).
 
-    They are those of the folder, of the search server that COTRAIL_SEARCH_URL names, and behind the retrieval servers of
-    search.toml. Runs keep what they found in a
-    corpus that is removed; a run that still searches it has to end first.
+    They are those of the folder, of the search server that COTRAIL_SEARCH_URL names, and of search.toml. Runs keep what
+    they found in a corpus that is removed; a run that still searches it has to end first.
     """
     match words or []:
         case []:

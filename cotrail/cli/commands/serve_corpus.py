@@ -1,4 +1,4 @@
-"""`cotrail serve-corpus`: a corpus is served over HTTP in Search-R1's form, to programs that train or evaluate agents."""
+"""`cotrail serve-corpus`: a corpus is served over HTTP in Search-R1's form, as for programs that train agents."""
 
 import errno
 import json
@@ -104,5 +104,5 @@ def _failed(_: AnyRequest, error: CotrailError) -> Response[dict[str, str]]:
 
 def _unread(_: AnyRequest, error: HTTPException) -> Response[dict[str, str]]:
     """The answer where no path has what was asked for, or the body is too large."""
-    there = 'POST /retrieve takes {"queries": [...], "topk": 3, "return_scores": true}, up to 10 MB; GET /health nothing'
+    there = 'POST /retrieve takes {"queries": [...], "topk": 3, "return_scores": true}, up to 10 MB'
     return Response({"detail": f"{error.detail}: {there}"}, status_code=error.status_code, headers=error.headers)

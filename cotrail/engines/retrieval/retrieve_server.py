@@ -1,8 +1,8 @@
 """Search-R1's form of retrieval servers: corpora behind such servers, and answers to those who ask in this form.
 
-`POST /retrieve {queries, topk, return_scores}` is answered by `{"result": [[{"document": {"id", "contents"}, "score"}]]}`,
-one list for each query, the best first; without scores by documents alone. The first line of `contents` is the title,
-often in quotes (`search_r1/search/retrieval_server.py` in Search-R1's code).
+`POST /retrieve {queries, topk, return_scores}` answers `{"result": [[{"document": {"id", "contents"}, "score"}]]}`, one
+list for each query, the best first; without scores, documents alone. The first line of `contents` is the title, often
+in quotes (`search_r1/search/retrieval_server.py` in Search-R1's code).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

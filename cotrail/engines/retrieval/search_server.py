@@ -156,7 +156,7 @@ class RetrievalServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise ValueError(f"the url lacks a host or a path; {reads}")
 
 
-# The file `search.toml`: settings of new indexes on the search server, existing indexes that are corpora, and retrieval servers.
+# The file `search.toml`: settings of new indexes on the search server, and corpora that others keep.
 
 RESERVED_SETTINGS = ("analysis", "blocks", "refresh_interval", "similarity", "sort")
 """Settings of an index that decide results, or that building needs for itself."""

@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -358,7 +358,7 @@ def test_an_answer_that_breaks_off_is_tried_again_later(corpus: ServedCorpus, se
 
 
 def test_what_a_server_can_not_do_is_refused_by_name(corpus: ServedCorpus, served: Served) -> None:
-    refused = [
+    refused: list[tuple[Callable[[], object], str]] = [
         (lambda: search(corpus, "ink", 3, ("Ink",)), "searches of titles"),
         (lambda: search(corpus, "ink", 3, field="title"), "searches of titles"),
         (lambda: search(corpus, "ink", 3, retriever="dense"), "no option 'retriever'"),

@@ -9,23 +9,29 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 import typer
-import uvicorn
-from litestar import Litestar, MediaType, Request, Response, get, post
-from litestar.concurrency import sync_to_thread
-from litestar.exceptions import HTTPException
 
 from cotrail.cli.terminal.output import console
+from cotrail.common.optional_packages import installed_with
 from cotrail.common.processes import usable_cores
 from cotrail.core.ports.retriever import Retriever
 from cotrail.engines.retrieval.retrieve_server import answer, read_request
 from cotrail.errors import CotrailError, InputError, TransientStepError, UnavailableError
 from cotrail.services.access.grants import seen_corpora
 
+with installed_with("api"):
+    import uvicorn
+    from litestar import Litestar, MediaType, Request, Response, get, post
+    from litestar.concurrency import sync_to_thread
+    from litestar.exceptions import HTTPException
+
 SHUTDOWN_SECONDS = 10
 """How long requests under way may take once the server is asked to stop."""
 
 WAITING = 2048
 """How many connections may wait until they are taken."""
+
+THREADS_A_CORE = 4
+"""Searches at once: those of a search server mostly wait, and those of an index in a folder lose little by it."""
 
 AnyRequest = Request[Any, Any, Any]
 
@@ -43,7 +49,7 @@ def serve_corpus(
     Nobody is asked for a token. Example: `cotrail serve-corpus mine --port 8000`
     """
     corpus = seen_corpora().open(name)
-    with _listening(host, port) as listener, ThreadPoolExecutor(usable_cores()) as threads:
+    with _listening(host, port) as listener, ThreadPoolExecutor(THREADS_A_CORE * usable_cores()) as threads:
         shown = f"[{host}]" if ":" in host else host
         url = f"http://{shown}:{listener.getsockname()[1]}/retrieve"
         asked = json.dumps({"queries": ["a query"], "topk": 3, "return_scores": True})

@@ -141,7 +141,8 @@ class LoadedEngines:
         """Cuts off what the language models are writing, and what other engines ask servers for."""
         # Without the lock: a model that is just being opened may take minutes, and a shutdown doesn't wait for it.
         # `list` copies the dictionary in one step under the GIL.
-        for engine in [*list(self._language_models.values()), *list(self._evidence.values())]:
+        held = (self._language_models, self._retrievers, self._evidence)
+        for engine in [each for kind in held for each in list(kind.values())]:
             if isinstance(engine, Interruptible):
                 engine.interrupt()
 

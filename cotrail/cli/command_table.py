@@ -38,6 +38,7 @@ COMMANDS = (
     Entry(STACK, "doctor", "operating:doctor"),
     Entry(STACK, "migrate", "operating:migrate", here=DATABASE),
     Entry(STACK, "serve", "stack:serve", here=PROCESSES),
+    Entry(STACK, "serve-corpus", "serve_corpus:serve_corpus", here=PROCESSES),
     Entry(STACK, "flower", "stack:flower", here=PROCESSES),
     Entry(STACK, "token", "access:token"),
     Entry(STACK, "project", "access:project"),

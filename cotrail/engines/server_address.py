@@ -1,7 +1,7 @@
 """Address of a model behind a server, and the limits of requests to it, as every table of `models.toml` has them."""
 
 import os
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from msgspec import Meta, Struct
 
@@ -50,7 +50,10 @@ class ServerAddress(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     extra: further fields of each request.
     account: what the provider's limits belong to, by default the variable of the key and the host.
     limits: see `Limits`.
+    file: where its table is, in messages.
     """
+
+    file: ClassVar[str] = "the list of models"
 
     url: str
     model: Annotated[str, Meta(min_length=1)]

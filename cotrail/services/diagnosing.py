@@ -20,12 +20,12 @@ from sqlalchemy import Connection, text
 from cotrail import __version__
 from cotrail.common.humanize import count, duration
 from cotrail.common.processes import host_cores, usable_cores
+from cotrail.configuration.files import corpora_of
 from cotrail.configuration.settings import Settings, settings
 from cotrail.core.actions.kind import Role
 from cotrail.core.actions.registry import carried_out_by
 from cotrail.engines.language_models.catalogue import catalogue, find_model
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.retrieval.stores import corpus_store
 from cotrail.errors import CotrailError, UnavailableError
 from cotrail.models.queries.workers import read_maintenance
 from cotrail.models.schema.deployment import check_version, own_version
@@ -247,7 +247,7 @@ def _identity(facts: BrokerFacts) -> DiagnosisLine:
 def _search(own: Settings) -> Iterator[DiagnosisLine]:
     server = own.search_server
     where = own.corpora_path if server is None else f"{server!r} and {own.corpora_path}"
-    names = corpus_store(own.corpora_path, server).manifests()
+    names = corpora_of(own).manifests()
     found = f"{', '.join(sorted(names)) or 'none'} in {where}"
     yield _judged("search", "corpora", found, doubtful=not names, do="`cotrail index FILE --name NAME` makes one")
 

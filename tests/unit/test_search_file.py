@@ -8,7 +8,7 @@ import pytest
 from cotrail.configuration.settings import Settings
 from cotrail.core.questions import Paragraph
 from cotrail.engines.retrieval.elasticsearch.retriever import paragraph
-from cotrail.engines.retrieval.search_server import ExistingIndex, Fields, SearchFile, read_search_file
+from cotrail.engines.retrieval.search_server import ExistingIndex, Fields, RetrievalServer, SearchFile, read_search_file
 from cotrail.errors import InputError, StepError
 from tests.cases import each_case
 
@@ -35,12 +35,19 @@ def test_the_file_says_how_indexes_are_made_and_which_others_are_corpora(
         title = "headline"
         text = "content.body"
         whole_title = "headline.raw"
+
+        [servers.wiki]
+        url = "http://host:8000/retrieve"
+        revision = "wiki-18"
         """,
     )
     monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
     monkeypatch.setenv("COTRAIL_SEARCH_URL", "http://host:9200")
     server = Settings().search_server
     assert server is not None
+    assert Settings().retrieval_servers == {
+        "wiki": RetrievalServer(url="http://host:8000/retrieve", revision="wiki-18")
+    }
     assert server.index == {"number_of_shards": 3, "number_of_replicas": 1, "routing.allocation.require.zone": "a"}
     assert server.corpora == {
         "news": ExistingIndex(
@@ -61,6 +68,11 @@ def test_without_a_file_nothing_is_said(tmp_path: Path) -> None:
         ("[corpora.news]\nindex = 'news'\ntitle = 'a'", "`text`"),
         ("[corpora.news]\nindex = 'news'\ntitle = 'a'\ntext = 'b'\nboost = 2", "boost"),
         ("[corpora.'a b']\nindex = 'news'\ntitle = 'a'\ntext = 'b'", "can't be named"),
+        ("[servers.wiki]", "`url`"),
+        ("[servers.wiki]\nurl = 'http://host:8000'", "lacks a host or a path"),
+        ("[servers.wiki]\nurl = 'ftp://host/retrieve'", "begin with http"),
+        ("[servers.wiki]\nurl = 'http://host/retrieve'\ntimeout_seconds = 0", "above 0"),
+        ("[servers.'a b']\nurl = 'http://host/retrieve'", "can't be named"),
         ("[indexes]", "indexes"),
         ("[index", "isn't TOML"),
     ],
@@ -68,6 +80,21 @@ def test_without_a_file_nothing_is_said(tmp_path: Path) -> None:
 def test_what_can_not_be_used_is_refused_with_its_name(tmp_path: Path, content: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
         read_search_file(written(tmp_path, content))
+
+
+@each_case(
+    "line",
+    [
+        "url = 'http://ada:hunter2@host/retrieve'",
+        "url = 'http://host/retrieve?token=hunter2'",
+        "url = 'http://ada:hunter2@host:x/retrieve'",
+        "url = 'http://host/retrieve'\nkey_variable = 'hunter2'",
+    ],
+)
+def test_a_secret_in_the_table_of_a_server_is_refused_and_not_shown(tmp_path: Path, line: str) -> None:
+    with pytest.raises(InputError) as error:
+        read_search_file(written(tmp_path, f"[servers.wiki]\n{line}"))
+    assert "hunter2" not in str(error.value)
 
 
 NESTED = Fields(title="headline.raw", text="content.body", id="number")

@@ -46,8 +46,8 @@ def corpora(
 ) -> None:
     """List the indexed corpora, show one, or remove one permanently (`cotrail corpora remove NAME`).
 
-    They are those of the folder, and of the search server that COTRAIL_SEARCH_URL names. Runs keep what they found in a
-    corpus that is removed; a run that still searches it has to end first.
+    They are those of the folder, of the search server that COTRAIL_SEARCH_URL names, and of search.toml. Runs keep what
+    they found in a corpus that is removed; a run that still searches it has to end first.
     """
     match words or []:
         case []:
@@ -76,7 +76,7 @@ def _show(name: str, *, json: bool) -> None:
         print_json(description)
         return
     about = grid("dim", "")
-    about.add_row("paragraphs", f"{description.paragraphs:,}")
+    about.add_row("paragraphs", _paragraphs(description))
     about.add_row("revision", description.revision)
     about.add_row("engine", description.engine or "-")
     about.add_row("analyzer", description.analyzer)
@@ -89,7 +89,7 @@ def _show(name: str, *, json: bool) -> None:
 
 
 def _remove(name: str, *, yes: bool, json: bool) -> None:
-    size = count(operations.describe_corpus(name).paragraphs, "paragraph")
+    size = count(operations.describe_corpus(name).paragraphs or 0, "paragraph")
     if not yes and not sys.stdin.isatty():
         raise InputError(f"the corpus {name!r} with {size} would be removed permanently; confirm with --yes")
     if not yes:
@@ -102,7 +102,11 @@ def _remove(name: str, *, yes: bool, json: bool) -> None:
 
 
 def _row(each: ListedCorpus) -> list[str]:
-    return [each.corpus, f"{each.paragraphs:,}", shortened(each.revision), _size(each), _built(each)]
+    return [each.corpus, _paragraphs(each), shortened(each.revision), _size(each), _built(each)]
+
+
+def _paragraphs(each: ListedCorpus) -> str:
+    return "-" if each.paragraphs is None else f"{each.paragraphs:,}"
 
 
 def _size(each: ListedCorpus) -> str:

@@ -40,13 +40,13 @@ class IndexManifest(Ranking, frozen=True, kw_only=True):
     """Description of an index as it was built.
 
     revision: the SHA-256 of the ranking, the settings if there are any, and all paragraphs with their ids, in order.
-    paragraphs: their number. created_by: the versions of the software that built it.
+    paragraphs: their number, None where a server doesn't say. created_by: the versions of the software that built it.
     engine, format: the engine that searches it, empty for an index of others, and the revision of that engine's format.
     settings: the index's own.
     """
 
     revision: str
-    paragraphs: int
+    paragraphs: int | None
     created_by: dict[str, str]
     engine: str = ""
     format: int = 1
@@ -56,6 +56,7 @@ class IndexManifest(Ranking, frozen=True, kw_only=True):
 class FolderManifest(IndexManifest, frozen=True, kw_only=True):
     """Manifest of an index in a folder; folder: the folder of its files inside the index's own."""
 
+    paragraphs: int
     folder: str
 
 

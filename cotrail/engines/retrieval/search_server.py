@@ -1,11 +1,12 @@
-"""Address, credentials and index settings of a search server."""
+"""Addresses, credentials and index settings of search servers, and addresses of retrieval servers."""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from cotrail.common.log_formatting import Secrets
 from cotrail.common.refusals import refusal
@@ -15,6 +16,7 @@ from cotrail.common.toml_files import read_toml
 from cotrail.core.ports.retriever import numbered
 from cotrail.core.questions import Hit
 from cotrail.engines.retrieval.manifest import checked_name
+from cotrail.engines.server_address import VariableName
 from cotrail.errors import InputError
 
 # What searches with BM25 have in common, for every engine.
@@ -122,7 +124,32 @@ def check_node(url: str) -> Address:
     return address
 
 
-# The file `search.toml`: settings of new indexes on the search server, and existing indexes that are corpora.
+class RetrievalServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A server that answers in Search-R1's form, and is searched as a corpus; see `retrieve_server`.
+
+    revision: a free description of what is searched and how, since such a server doesn't say; runs pin it, or the URL
+        where it is empty. key_variable: the environment variable of the key that it takes as a bearer token.
+    timeout_seconds: how long it may be silent.
+    """
+
+    url: str
+    revision: str = ""
+    key_variable: VariableName | None = None
+    timeout_seconds: Annotated[float, Meta(gt=0)] = 60.0
+
+    def __post_init__(self) -> None:
+        reads = "it reads like http://host:8000/retrieve"
+        try:
+            address = read_address(self.url, ("http", "https"))
+        except ValueError as error:
+            raise ValueError(f"the url isn't that of a retrieval server: {error}; {reads}") from None
+        if address.user is not None or address.query:
+            raise ValueError(f"the url holds more than an address; {reads}, and key_variable names a key's variable")
+        if not address.host or not address.path.strip("/"):
+            raise ValueError(f"the url lacks a host or a path; {reads}")
+
+
+# The file `search.toml`: settings of new indexes on the search server, and corpora that others keep.
 
 RESERVED_SETTINGS = ("analysis", "blocks", "refresh_interval", "similarity", "sort")
 """Settings of an index that decide results, or that building needs for itself."""
@@ -132,11 +159,12 @@ class SearchFile(Struct, frozen=True, forbid_unknown_fields=True):
     """The content of the file.
 
     index: settings of the indexes that cotrail creates, by their dotted names without `index.`.
-    corpora: existing indexes by the names of their corpora.
+    corpora, servers: existing indexes and retrieval servers by the names of their corpora.
     """
 
     index: dict[str, Any] = {}
     corpora: dict[str, ExistingIndex] = {}
+    servers: dict[str, RetrievalServer] = {}
 
 
 def read_search_file(path: Path) -> SearchFile:
@@ -159,4 +187,6 @@ def read_search_file(path: Path) -> SearchFile:
     for name in settings:
         if name.startswith(RESERVED_SETTINGS):
             raise InputError(f"{what} {path} can't set {name}: cotrail sets it itself; take it out")
-    return SearchFile(settings, {checked_name(name): index for name, index in search_file.corpora.items()})
+    for name in (*search_file.corpora, *search_file.servers):
+        checked_name(name)
+    return replace(search_file, index=settings)

@@ -72,7 +72,7 @@ def index(
     others = [file.name for path in paths if path.is_dir() for file in look_into(path).others]
     return Indexed(
         corpus=name,
-        paragraphs=manifest.paragraphs,
+        paragraphs=manifest.paragraphs or 0,
         revision=manifest.revision,
         seconds=time.monotonic() - started,
         left_out=len(others),
@@ -113,11 +113,11 @@ def _replacing(paragraphs: Iterable[Paragraph], name: str, former: IndexManifest
 
 
 class ListedCorpus(Struct, frozen=True, kw_only=True):
-    """A corpus, and the engine that searches it; bytes, built_at: None where its store doesn't say."""
+    """A corpus, and the engine that searches it; paragraphs, bytes, built_at: None where its store doesn't say."""
 
     corpus: str
     engine: str
-    paragraphs: int
+    paragraphs: int | None
     revision: str
     analyzer: str
     location: str
@@ -230,7 +230,10 @@ def search_corpus(
 def show_paragraph(corpus: str, paragraph: str) -> ShownParagraph:
     """Show a paragraph of a corpus, by its id there."""
     opened = seen_corpora().open(corpus)
-    found = opened.paragraphs([paragraph]).get(paragraph)
+    try:
+        found = opened.paragraphs([paragraph]).get(paragraph)
+    except StepError as error:
+        raise InputError(str(error)) from error
     if found is None:
         raise UnknownNameError(f"the corpus {corpus!r} has no paragraph {paragraph!r}; search the corpus for it")
     return ShownParagraph(

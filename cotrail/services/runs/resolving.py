@@ -25,6 +25,7 @@ from cotrail.engines.language_models.catalogue import ModelSpec, default_profile
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.providers import price_of
 from cotrail.engines.models_file import LANGUAGE_MODEL
+from cotrail.engines.retrieval.retrieve_server import ServedCorpus
 from cotrail.errors import DemonstrationError, InputError
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 from cotrail.services.access.grants import find_granted_engine, find_granted_model, seen_corpora
@@ -128,18 +129,21 @@ def _open_corpora(system: ConfiguredSystem, names: Sequence[str]) -> dict[str, C
 
 
 def _read_questions(request: RunRequest, corpora: Mapping[str, Corpus]) -> tuple[tuple[Question, ...], int]:
-    """The questions of the request's file, and how many of their gold paragraphs the corpora lack; or the one asked."""
+    """The questions of the request's file, and how many of their gold paragraphs the corpora are known to lack; or the
+    one asked.
+    """
     if request.asked is not None:
         return (request.asked,), 0
     path, official = Path(request.questions), Path(request.official) if request.official else None
-    lookup = partial(paragraphs_in, corpora.values())
-    questions = load_questions(request.dataset, path, lookup if corpora else None, official, request.map)
+    here = [corpus for corpus in corpora.values() if not isinstance(corpus, ServedCorpus)]  # servers only search
+    lookup = partial(paragraphs_in, here)
+    questions = load_questions(request.dataset, path, lookup if here else None, official, request.map)
     questions = questions[: request.limit]
-    if not corpora:
+    if not here:
         return questions, 0
-    titled = partial(titled_in, corpora.values())
+    titled = partial(titled_in, here)
     questions = located(questions, titled, snippets=form_of(request.dataset, path, request.map).snippets)
-    return questions, len(coverage(questions, titled, lookup).missing)
+    return questions, len(coverage(questions, titled, lookup).missing) if len(here) == len(corpora) else 0
 
 
 # Few-shot demonstrations of a run: read from its files, and shown in each form that its system needs.

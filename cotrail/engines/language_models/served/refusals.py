@@ -239,7 +239,7 @@ def _lasting(endpoint: ServerAddress, status: int, said: Reported, sentence: str
         case _ if 300 <= status < 400:
             return BlockedError(
                 f"{endpoint.url} answered {status}, a redirect, which isn't followed: write the address that it leads "
-                "to into the list of models, start the workers again, then `cotrail resume RUN`"
+                f"to into {endpoint.file}, start the workers again, then `cotrail resume RUN`"
             )
         case 404 if not urlsplit(endpoint.url).path:
             return StepError(f"{sentence}; the url in its table has no path, and those of most servers end in /v1")
@@ -312,7 +312,7 @@ def error_message(content: Any) -> str:
 
 def _key_wanted(endpoint: ServerAddress, status: int) -> str:
     if endpoint.key_variable is None:
-        todo = "name the environment variable that holds its key as key_variable in the list of models"
+        todo = f"name the environment variable that holds its key as key_variable in {endpoint.file}"
     else:
         todo = f"set the environment variable {endpoint.key_variable} to a key that it takes"
     return f"{endpoint.url} answered {status}: {todo}, start the workers again, then `cotrail resume RUN`"

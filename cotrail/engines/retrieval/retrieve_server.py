@@ -1,0 +1,266 @@
+"""Search-R1's form of retrieval servers: corpora behind such servers, and answers to those who ask in this form.
+
+`POST /retrieve {queries, topk, return_scores}` answers `{"result": [[{"document": {"id", "contents"}, "score"}]]}`, one
+list for each query, the best first; without scores, documents alone. The first line of `contents` is the title, often
+in quotes (`search_r1/search/retrieval_server.py` in Search-R1's code).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from functools import partial
+from itertools import pairwise
+from math import isfinite
+from typing import Annotated, Any, ClassVar
+from weakref import finalize
+
+import msgspec
+from msgspec import Meta, Struct
+
+from cotrail.common.optional_packages import installed_with
+from cotrail.common.printable_text import storable
+from cotrail.common.refusals import refusal
+from cotrail.core.ports.retriever import Corpus, Retriever, SearchRequest, numbered, picked
+from cotrail.core.questions import Hit, Paragraph
+from cotrail.engines.retrieval.engine import DEFAULT_INDEX, CorpusStore, CountCallback, Extent, NewIndex
+from cotrail.engines.retrieval.manifest import IndexManifest, Ranking, Revision, unknown
+from cotrail.engines.retrieval.search_server import Bm25Options, RetrievalServer, best
+from cotrail.engines.server_address import ServerAddress
+from cotrail.errors import InputError, StepError, UnknownNameError
+
+FORM = "search-r1"
+"""The engine's name in manifests."""
+
+# Paragraphs as documents.
+
+ID_DIGITS = 32
+"""Hexadecimal digits of the id of a document without one: a prefix of its content's digest."""
+
+
+class Document(Struct, frozen=True, kw_only=True):
+    """A paragraph in this form; servers that search the web give no ids."""
+
+    id: str | int | None = None
+    contents: str
+
+
+def document_of(paragraph: Paragraph) -> Document:
+    """The paragraph as Search-R1's corpora have it; a title is one line."""
+    title = paragraph.title.replace("\n", " ")
+    return Document(id=paragraph.id, contents=f'"{title}"\n{paragraph.text}')
+
+
+def paragraph_of(document: Document) -> Paragraph:
+    """The document as a paragraph, without the quotes around its title; one line alone is a text without a title."""
+    first, line_break, rest = storable(document.contents).partition("\n")
+    title = first.strip()
+    if len(title) > 1 and title[0] == title[-1] == '"':
+        title = title[1:-1]
+    paragraph = Paragraph(id="", title=title, text=rest) if line_break else Paragraph(id="", title="", text=first)
+    id_ = "" if document.id is None else storable(str(document.id))
+    return msgspec.structs.replace(paragraph, id=id_ or paragraph.digest[:ID_DIGITS])
+
+
+# What a server of ours answers.
+
+MOST_QUERIES, MOST_HITS, LONGEST_QUERY = 1_000, 1_000, 100_000
+"""Queries of a request, hits of a query, and characters of a query at most."""
+
+USUAL_HITS = 3
+"""Hits of a query where a request doesn't say, as of Search-R1's server."""
+
+
+class RetrieveRequest(Struct, frozen=True, kw_only=True):
+    """What a server is asked; return_scores: whether hits are documents with scores, or documents alone."""
+
+    queries: Annotated[list[Annotated[str, Meta(max_length=LONGEST_QUERY)]], Meta(max_length=MOST_QUERIES)]
+    topk: Annotated[int, Meta(ge=1, le=MOST_HITS)] | None = None
+    return_scores: bool = False
+
+
+def read_request(content: bytes) -> RetrieveRequest:
+    """The request in the body of a POST; raises InputError, which says what to correct."""
+    try:
+        value = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f'the body isn\'t JSON ({error}); send {{"queries": ["..."], "topk": 3}}') from error
+    try:
+        return msgspec.convert(value, RetrieveRequest)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{refusal(error, RetrieveRequest, value)}; correct the request") from error
+
+
+def answer(corpus: Retriever, request: RetrieveRequest, threads: Executor) -> bytes:
+    """The answer, as JSON; its queries are searched for by several threads at once. Raises as `Retriever.search`."""
+    count = request.topk or USUAL_HITS
+    found = threads.map(corpus.search, (SearchRequest(query=each, count=count) for each in request.queries))
+    return msgspec.json.encode({"result": [[_given(hit, request) for hit in hits] for hits in found]})
+
+
+def _given(hit: Hit, request: RetrieveRequest) -> Any:
+    document = document_of(hit.paragraph)
+    return {"document": document, "score": hit.score} if request.return_scores else document
+
+
+# A corpus behind a server.
+
+
+class _Address(ServerAddress, frozen=True, kw_only=True):
+    file: ClassVar[str] = "search.toml"
+
+
+class _Found(Struct, frozen=True, kw_only=True):
+    """A hit: a document and its score, if it has one, or the document's own fields."""
+
+    document: Document | None = None
+    score: float | None = None
+    id: str | int | None = None
+    contents: str | None = None
+
+
+class _Answer(Struct, frozen=True):
+    result: list[list[_Found]]
+
+
+def manifest_of(server: RetrievalServer) -> IndexManifest:
+    """What is known of a server without asking it."""
+    ranking = Ranking(analyzer=f"a retrieval server's own: {server.revision or server.url}")
+    return IndexManifest(
+        revision=str(Revision(ranking)), paragraphs=None, created_by={}, engine=FORM, analyzer=ranking.analyzer
+    )
+
+
+class ServedCorpus:
+    """Searches a corpus behind a server; safe for many threads, and no request is sent before the first search.
+
+    A search is a request of its own, so that no score depends on what else is asked. Nothing can be looked up.
+    Raises BlockedError where its key isn't set, NotInstalledError.
+    """
+
+    def __init__(self, name: str, server: RetrievalServer) -> None:
+        with installed_with("client"):
+            from cotrail.engines.language_models.served.client import ServerClient
+            from cotrail.engines.language_models.served.event_loop import EventLoopThread
+            from cotrail.engines.language_models.served.protocols.delta import bearer
+        self.revision = manifest_of(server).revision
+        self._name, self._url = name, server.url
+        address = _Address(
+            url=server.url, model=name, key_variable=server.key_variable, timeout_seconds=server.timeout_seconds
+        )
+        self._client = ServerClient(address, bearer)
+        self._event_loop = EventLoopThread(self._client)
+        # The thread would otherwise outlive the corpus.
+        finalize(self, self._event_loop.close)
+
+    def search(self, request: SearchRequest) -> tuple[Hit, ...]:
+        """The best paragraphs in the server's order; see `Retriever`. Of titles, only the scope `after` is possible.
+
+        Raises UnavailableError where the server is away, StepError where it answers in another form, and as
+        `ServerClient.ask`.
+        """
+        options = request.options_as(Bm25Options)
+        if options.field == "title" or (request.titles and request.scope == "only"):
+            raise self._refused("searches of titles", "search titles and texts")
+        if request.count < 1 or not request.query.strip():
+            return ()
+        hits = best(partial(self._ranked, request.query), request.count, distinct=options.distinct)
+        return picked(hits, request.titles) if request.titles else hits
+
+    def paragraphs(self, ids: Sequence[str]) -> dict[str, Paragraph]:
+        """Nothing where nothing is looked up; raises StepError for ids."""
+        if ids:
+            raise self._refused("look-ups of paragraphs by id", "give titles and texts instead of ids")
+        return {}
+
+    def titled(self, title: str) -> tuple[Paragraph, ...]:
+        """Raises StepError."""
+        raise self._refused(f"look-ups of titles ({title!r})", "take a system that only searches")
+
+    def interrupt(self) -> None:
+        """Ends every search, now and from now on, with Interrupted."""
+        self._event_loop.interrupt()
+
+    def _refused(self, what: str, instead: str) -> StepError:
+        return StepError(
+            f"the corpus {self._name!r} is behind a retrieval server, which takes no {what}: {instead}, or index its "
+            "paragraphs with `cotrail index`"
+        )
+
+    def _ranked(self, query: str, count: int) -> tuple[Hit, ...]:
+        body = {"queries": [storable(query)], "topk": count, "return_scores": True}
+        content = self._event_loop.run(partial(self._client.ask, self._url, body))
+        try:
+            result = msgspec.json.decode(content, type=_Answer).result
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise self._malformed(str(error)) from None
+        if len(result) != 1:
+            raise self._malformed(f"it was sent one query, and `result` has {len(result)} lists")
+        hits = [self._hit(found, rank) for rank, found in enumerate(result[0][:count], start=1)]
+        if place := next((hit.rank for last, hit in pairwise(hits) if hit.score > last.score), None):
+            raise self._malformed(f"hit {place} has a higher score than the one before it, and the best come first")
+        distinct = {hit.paragraph.id: hit for hit in reversed(hits)}.values()
+        return numbered(sorted(distinct, key=lambda hit: (-hit.score, hit.paragraph.id)))
+
+    def _hit(self, found: _Found, rank: int) -> Hit:
+        """A hit of a server; one without a score has 1 / rank."""
+        score = 1 / rank if found.score is None else found.score
+        if not isfinite(score):
+            raise self._malformed(f"the score of hit {rank} isn't a finite number")
+        if found.document is None and found.contents is None:
+            raise self._malformed(f"hit {rank} has neither `document` nor `contents`")
+        document = found.document or Document(id=found.id, contents=found.contents or "")
+        return Hit(paragraph=paragraph_of(document), rank=rank, score=score)
+
+    def _malformed(self, problem: str) -> StepError:
+        return StepError(
+            f"{self._url} doesn't answer in Search-R1's form: {problem}; correct the server, or `url` in "
+            f"[servers.{self._name}] of search.toml"
+        )
+
+
+class RetrievalServers:
+    """The corpora behind servers, by the names that `search.toml` has for them, before those of another store."""
+
+    def __init__(self, servers: Mapping[str, RetrievalServer], others: CorpusStore) -> None:
+        self._servers = servers
+        self._others = others
+
+    def build(
+        self,
+        name: str,
+        paragraphs: Iterable[Paragraph],
+        progress: CountCallback | None = None,
+        new: NewIndex = DEFAULT_INDEX,
+    ) -> IndexManifest:
+        """Has the other store index the paragraphs; raises InputError where a server has this name."""
+        self._check_other(name, "take another name")
+        return self._others.build(name, paragraphs, progress, new)
+
+    def open(self, name: str) -> Corpus:
+        """The corpus of that name; raises UnknownNameError, which lists those there are."""
+        if server := self._servers.get(name):
+            return ServedCorpus(name, server)
+        try:
+            return self._others.open(name)
+        except UnknownNameError as error:
+            raise (unknown(name, self.manifests()) if self._servers else error) from None
+
+    def manifests(self) -> dict[str, IndexManifest]:
+        """The corpora by name, sorted; no server is asked."""
+        own = {name: manifest_of(server) for name, server in self._servers.items()}
+        return dict(sorted((self._others.manifests() | own).items()))
+
+    def remove(self, name: str) -> None:
+        """Has the other store remove the corpus; raises InputError where a server has this name."""
+        self._check_other(name, "take it out there")
+        self._others.remove(name)
+
+    def extent(self, name: str) -> Extent:
+        """The size and the age of a corpus that is there; of a server, its address alone."""
+        server = self._servers.get(name)
+        return Extent(location=server.url) if server else self._others.extent(name)
+
+    def _check_other(self, name: str, what_to_do: str) -> None:
+        if name in self._servers:
+            raise InputError(
+                f"the corpus {name!r} is behind a server that search.toml names, and is only read; {what_to_do}"
+            )

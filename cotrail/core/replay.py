@@ -15,6 +15,7 @@ from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.binding import Binding
 from cotrail.core.history import Failed, Finished, Halt, Next, Outcome, Recorded, Step
 from cotrail.core.results import Failure, Result
+from cotrail.core.search_ways import in_the_way_of
 from cotrail.core.system import Action, Answer, LimitReached, StepFailed, System, Together
 from cotrail.errors import BlockedError, ReplayMismatchError
 
@@ -33,7 +34,7 @@ class Replay:
     """
 
     def __init__(self, system: Callable[[], System], binding: Binding) -> None:
-        self._running = system()
+        self._running = in_the_way_of(binding, system())
         self._binding = binding
         self._position = 0
         self._yielded: Action | Together | Finished | Failed | None = None

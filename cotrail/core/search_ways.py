@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from cotrail.core.actions.embed import Rate
 from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.binding import Binding
 from cotrail.core.ports.retriever import numbered
 from cotrail.core.questions import ListPlace
 from cotrail.core.results import Failure, Rated, Result, Retrieved
@@ -61,6 +62,12 @@ def read_retriever(text: str) -> str | dict[str, float]:
     if None in parts or len(weights) < len(parts):
         raise ValueError(f"`retriever` is {text!r}; write the weight of each list once, as `bm25=0.3,dense=0.7`")
     return weights
+
+
+def in_the_way_of(binding: Binding, system: System) -> System:
+    """The system, whose searches are made in the way that its run pins."""
+    way = pinned_way(binding.pins)
+    return system if way == SearchWay() else searched(system, way)
 
 
 def searched(system: System, way: SearchWay) -> System:

@@ -16,7 +16,6 @@ from cotrail.core.budgets import NO_BUDGETS, Budgets
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.money import Prices
 from cotrail.core.questions import Question
-from cotrail.core.search_ways import SearchWay, pinned_way, searched
 from cotrail.core.system import System
 from cotrail.errors import UnknownNameError
 from cotrail.models.records.contents import read_demonstrations
@@ -110,10 +109,7 @@ class RunPlan(RunBasics, frozen=True, kw_only=True):
         """Return what starts the run's system on a question; raises UnknownVersionError where this process lacks it."""
         spec = find_system(self.system, self.system_version)
         settings: Any = msgspec.convert(self.settings, spec.settings)
-        way = pinned_way(self.binding.pins)
-        if way == SearchWay():
-            return lambda: spec.open(question, self.shots, settings)
-        return lambda: searched(spec.open(question, self.shots, settings), way)
+        return lambda: spec.open(question, self.shots, settings)
 
 
 def read_prices(provenance: Mapping[str, Any]) -> Prices:

@@ -6,7 +6,6 @@ from typing import Any, Literal, Protocol, TypeVar
 import msgspec
 from msgspec import Struct, structs
 
-from cotrail.common.refusals import refusal
 from cotrail.core.questions import Hit, Paragraph
 from cotrail.errors import StepError
 
@@ -40,9 +39,7 @@ class SearchRequest(Struct, frozen=True, kw_only=True):
         try:
             return msgspec.convert(self.options, type_)
         except msgspec.ValidationError as error:
-            raise StepError(
-                f"an option of the search can't be used: {refusal(error, type_, self.options)}; correct it"
-            ) from error
+            raise StepError(f"an option of the search can't be used: {error}; correct it") from error
 
 
 class Retriever(Protocol):

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.progress import track
 
-from cotrail.cli.request_options import Json, RunName
+from cotrail.cli.request_options import Json, RunName, option
 from cotrail.cli.terminal.output import Column, console, heading, print_json, print_rows
 from cotrail.common.humanize import count, number, percent, percent_range
 from cotrail.errors import InputError
@@ -19,14 +18,9 @@ from cotrail.services.results.causes import Cause, CauseCount, CheckedQuestion, 
 def errors(
     run: RunName,
     *,
-    questions: Annotated[
-        bool, typer.Option("--questions", help="List the wrong answers with their causes and the facts behind them.")
-    ] = False,
-    kinds: Annotated[bool, typer.Option("--kinds", help="Count the causes for each kind of questions too.")] = False,
-    figure: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw the shares into this file, .svg or .png.", show_default=False),
-    ] = None,
+    questions: Annotated[bool, option("errors.questions")] = False,
+    kinds: Annotated[bool, option("errors.kinds")] = False,
+    figure: Annotated[Path | None, option("errors.figure")] = None,
     json: Json = False,
 ) -> None:
     """Say why a run's wrong answers are wrong, by rules over what is recorded.

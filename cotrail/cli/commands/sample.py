@@ -3,10 +3,8 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 import cotrail
-from cotrail.cli.request_options import Json
+from cotrail.cli.request_options import Json, argument
 from cotrail.cli.terminal.output import console, make_folder, print_json, write_text
 from cotrail.errors import InputError
 
@@ -15,11 +13,7 @@ FILES = ("corpus.jsonl", "questions.jsonl", "demonstrations.txt", "short_demonst
 FOLDER = Path("cotrail-sample")
 
 
-def sample(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="It is made if it isn't there.")] = FOLDER,
-    *,
-    json: Json = False,
-) -> None:
+def sample(folder: Annotated[Path, argument("sample.folder")] = FOLDER, *, json: Json = False) -> None:
     """Write the bundled sample into a folder, as files to start from: corpus, questions, demonstrations, run file."""
     files = [folder / name for name in FILES]
     if there := [str(file) for file in files if file.exists()]:

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cotrail.cli.request_options import Json, RunName
+from cotrail.cli.request_options import Json, RunName, option
 from cotrail.cli.terminal.output import Cell, Column, console, grid, heading, print_json, print_rows
 from cotrail.cli.terminal.run_text import print_reasons, shown_state
 from cotrail.common.humanize import count, duration, moment
@@ -27,21 +26,9 @@ LIMIT = 20
 
 def runs(
     *,
-    filters: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--filter",
-            metavar="KEY=VALUE",
-            help="Only runs with this state, system, dataset, corpus, model, experiment, name, tag or repeat (the id "
-            "of the first one), or asking the same questions as a run (`shares=RUN`); or a text that their id, name or "
-            "tags have. May be repeated: all have to hold.",
-            show_default=False,
-        ),
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many.")] = LIMIT,
-    after: Annotated[
-        str | None, typer.Option("--after", metavar="RUN", help="Those submitted before this run.", show_default=False)
-    ] = None,
+    filters: Annotated[list[str] | None, option("runs.filter")] = None,
+    limit: Annotated[int, option("runs.limit")] = LIMIT,
+    after: Annotated[str | None, option("runs.after")] = None,
     json: Json = False,
 ) -> None:
     """List runs, the newest first.

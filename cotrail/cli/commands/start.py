@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cotrail.cli.commands.sample import SAMPLE
+from cotrail.cli.request_options import argument, option
 from cotrail.cli.terminal.output import console, make_folder, write_text
 from cotrail.cli.terminal.pasting import pasteable, print_commands
 from cotrail.configuration.settings import settings
@@ -74,44 +75,13 @@ class Task(Struct, frozen=True, kw_only=True):
 
 
 def start(
-    documents: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="DOCUMENTS",
-            help="A folder or a file of documents, as `cotrail index` takes them, or `sample`.",
-            show_default=False,
-        ),
-    ] = None,
+    documents: Annotated[str | None, argument("start.documents")] = None,
     *,
-    questions: Annotated[
-        str | None,
-        typer.Option(
-            "--questions",
-            metavar="FILE",
-            help="Questions with their answers, as `cotrail submit --dataset jsonl` takes them; `sample` for the "
-            "sample's. Without it you are asked for them.",
-            show_default=False,
-        ),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model", metavar="NAME", help="A model of `cotrail models`, or PROVIDER/MODEL with its key set."
-        ),
-    ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=1, help="Ask N questions, drawn where there are more.")
-    ] = QUESTION_COUNT,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--name", metavar="NAME", help="What corpus and experiment are called; as the documents unless said."
-        ),
-    ] = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option("--folder", metavar="FOLDER", help="Where its files go; cotrail-NAME here unless said."),
-    ] = None,
+    questions: Annotated[str | None, option("start.questions")] = None,
+    model: Annotated[str | None, option("start.model")] = None,
+    limit: Annotated[int, option("start.limit")] = QUESTION_COUNT,
+    name: Annotated[str | None, option("start.name")] = None,
+    folder: Annotated[Path | None, option("start.folder")] = None,
 ) -> None:
     """Try three systems on your own documents and questions, and say which is better and how sure that is.
 

@@ -15,7 +15,7 @@ import typer
 
 from cotrail.cli.lazy_group import COMMANDS, Entry, load, signatures, summaries
 from cotrail.common.toml_files import read_toml
-from cotrail.models.queries.run_filters import KEYS
+from cotrail.models.queries.runs import KEYS
 from tests.cases import each_case
 from tests.unit.test_house import ROOT
 

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from cotrail.cli.commands.label_causes import read_rows, write_rows
+from cotrail.cli.commands.errors import read_rows, write_rows
 from cotrail.cli.request_options import Json, RunName, Tags, option
 from cotrail.cli.terminal.output import console, heading, print_json
 from cotrail.cli.terminal.run_text import print_namesakes
@@ -65,7 +65,7 @@ def annotate(
     name = annotator_name(annotator)
     if causes:
         # Imported here, as marking sentences needs no rules for causes.
-        from cotrail.cli.commands.label_causes import label_causes
+        from cotrail.cli.commands.errors import label_causes
 
         label_causes(run, name, sampled, seed, export, marked, json=json)
         return

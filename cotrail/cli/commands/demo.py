@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 from sqlalchemy import Engine
 
-from cotrail.cli.commands.sample import SAMPLE
+from cotrail.cli.commands.start import SAMPLE
 from cotrail.cli.request_options import option
 from cotrail.cli.terminal.diagnosis import start, startable_stack
 from cotrail.cli.terminal.following import growing_traces

@@ -1,4 +1,7 @@
-"""`cotrail start`: from own documents, own questions and a model to a table that says what helps, in one command."""
+"""`cotrail start`: from own documents, own questions and a model to a table that says what helps, in one command.
+
+`cotrail sample` writes the bundled sample as files to start from.
+"""
 
 import hashlib
 import re
@@ -17,9 +20,9 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
-from cotrail.cli.commands.sample import SAMPLE
-from cotrail.cli.request_options import argument, option
-from cotrail.cli.terminal.output import console, make_folder, write_text
+import cotrail
+from cotrail.cli.request_options import Json, argument, option
+from cotrail.cli.terminal.output import console, make_folder, print_json, write_text
 from cotrail.cli.terminal.pasting import pasteable, print_commands
 from cotrail.configuration.settings import settings
 from cotrail.core.ports.language_model import Profile
@@ -300,3 +303,28 @@ def _print_what_next(screen: Console, task: Task) -> None:
     screen.print(f"The experiment, to change and run again: {task.experiment.absolute()}", soft_wrap=True)
     screen.print("To see why an answer came out, and to stop what runs:")
     print_commands(screen, ("view",), ("down",))
+
+
+# The bundled sample.
+
+SAMPLE = Path(cotrail.__file__).parent / "sample"
+FILES = ("corpus.jsonl", "questions.jsonl", "demonstrations.txt", "short_demonstrations.txt", "run.toml")
+FOLDER = Path("cotrail-sample")
+
+
+def sample(folder: Annotated[Path, argument("sample.folder")] = FOLDER, *, json: Json = False) -> None:
+    """Write the bundled sample into a folder, as files to start from: corpus, questions, demonstrations, run file."""
+    files = [folder / name for name in FILES]
+    if there := [str(file) for file in files if file.exists()]:
+        raise InputError(f"{', '.join(there)} would be replaced; name another folder")
+    make_folder(folder, "name another one")
+    for file in files:
+        write_text(file, (SAMPLE / file.name).read_text("utf-8"), "name another folder")
+    if json:
+        print_json({"files": [str(file) for file in files]})
+        return
+    screen = console()
+    screen.print(f"Written: {', '.join(map(str, files))}", soft_wrap=True)
+    screen.print("Next, after `cotrail up`:")
+    screen.print(f"  cotrail index {files[0]} --name sample", soft_wrap=True)
+    screen.print(f"  cotrail submit {files[-1]} --wait", soft_wrap=True)

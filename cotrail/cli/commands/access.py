@@ -7,7 +7,7 @@ import typer
 from msgspec import UNSET, UnsetType
 
 from cotrail.cli.request_options import Json, argument, option
-from cotrail.cli.terminal.output import Column, console, print_json, print_rows
+from cotrail.cli.terminal.output import console, print_json, print_rows, titled
 from cotrail.common.humanize import moment, size
 from cotrail.errors import InputError
 from cotrail.services.access import projects, tokens
@@ -17,14 +17,8 @@ from cotrail.services.actor import Scope
 
 project = typer.Typer(no_args_is_help=True, help="Make, list and change projects of the service.")
 
-COLUMNS = (
-    Column(title="project"),
-    Column(title="corpora"),
-    Column(title="models"),
-    Column(title="open questions", right=True),
-    Column(title="money", right=True),
-    Column(title="stored", right=True),
-)
+LIMITS = ("open questions", "money", "stored")
+COLUMNS = titled("project", "corpora", "models", *LIMITS, right=LIMITS)
 ALL, NONE = "all", "none"
 
 Name = Annotated[str, argument("project.name")]
@@ -138,15 +132,7 @@ def _row(each: ProjectRecord) -> list[str]:
 
 token = typer.Typer(no_args_is_help=True, help="Make, list and revoke tokens of the service.")
 
-TOKEN_COLUMNS = (
-    Column(title="id"),
-    Column(title="name"),
-    Column(title="project"),
-    Column(title="allows"),
-    Column(title="created"),
-    Column(title="used"),
-    Column(title="until"),
-)
+TOKEN_COLUMNS = titled("id", "name", "project", "allows", "created", "used", "until")
 
 _LIFETIME = re.compile(r"(\d+)(h|d)?")
 _DAYS = {"h": 1 / 24, "d": 1.0}

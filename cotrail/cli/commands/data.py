@@ -22,7 +22,7 @@ from rich.progress import Progress as Bar
 
 from cotrail.cli.request_options import Json, argument, completing, option
 from cotrail.cli.terminal.following import at_intervals
-from cotrail.cli.terminal.output import Column, console, grid, heading, print_json, print_rows
+from cotrail.cli.terminal.output import console, grid, heading, print_json, print_rows, titled
 from cotrail.common.humanize import count, duration, size
 from cotrail.data.corpora.building import BuildProgress, CompleteCorpus, build_corpus
 from cotrail.data.datasets.registry import DATASETS, RECIPES, find_recipe
@@ -212,7 +212,7 @@ def _print_published(*, json: bool) -> None:
         print_json(published())
         return
     rows = [[name, files.what, files.licence, files.source] for name, files in published().items()]
-    print_rows(console(), [Column(title=title) for title in ("name", "what", "licence", "from")], rows)
+    print_rows(console(), titled("name", "what", "licence", "from"), rows)
 
 
 # `cotrail datasets`: the datasets whose questions can be read.
@@ -233,9 +233,7 @@ def datasets(
         _print_dataset(console(), operations.describe_dataset(name))
     else:
         titles = ("dataset", "asks for", "metric", "corpus")
-        print_rows(
-            console(), [Column(title=title) for title in titles], [_row(each) for each in operations.list_datasets()]
-        )
+        print_rows(console(), titled(*titles), [_row(each) for each in operations.list_datasets()])
         hint = "`cotrail datasets NAME` says where to get the files."
         console().print(hint, style="dim", soft_wrap=True)
 

@@ -14,7 +14,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from cotrail.cli.request_options import Json, RunName, option
-from cotrail.cli.terminal.output import Column, console, heading, print_json, print_rows
+from cotrail.cli.terminal.output import INTERVAL, console, heading, print_json, print_rows, titled
 from cotrail.common.humanize import count, number, percent, percent_range
 from cotrail.common.json_files import problem_of
 from cotrail.common.printable_text import one_line
@@ -93,13 +93,8 @@ def _print(screen: Console, found: RunErrors, *, kinds: bool, questions: bool) -
 
 
 def _print_causes(screen: Console, causes: Iterable[CauseCount]) -> None:
-    columns = (
-        Column(title="cause"),
-        Column(title="answers", right=True, style="bold"),
-        Column(title="share", right=True),
-        Column(title="95 % interval", whole=True),
-        Column(title="signs", right=True),
-    )
+    titles = ("cause", "answers", "share", INTERVAL, "signs")
+    columns = titled(*titles, right=("answers", "share", "signs"), whole=(INTERVAL,), bold=("answers",))
     print_rows(screen, columns, [list(_cells(each)) for each in causes])
     screen.print("cause: the first that applies; signs: the wrong answers to which it applies at all", style="dim")
 
@@ -129,7 +124,7 @@ def _print_counts(
 ) -> None:
     """A table of counts; its columns are the causes that are named in any row."""
     named = [cause for cause in Cause if any(cause in row for row in counts.values())]
-    columns = [Column(title=title), *(Column(title=cause, right=True) for cause in named)]
+    columns = titled(title, *named, right=named)
     rows = [[str(name), *(f"{row.get(cause, 0):,}" for cause in named)] for name, row in counts.items()]
     print_rows(screen, columns, rows)
 

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from cotrail.cli.request_options import Json, argument, option, refuse_elsewhere
 from cotrail.cli.terminal.following import describe, display, follow_job
-from cotrail.cli.terminal.output import Column, console, heading, print_json, print_rows, print_tables
+from cotrail.cli.terminal.output import console, heading, print_json, print_rows, print_tables, titled
 from cotrail.cli.terminal.run_text import INCOMPLETE, print_reasons, stuck_line
 from cotrail.common.humanize import count
 from cotrail.services.operations.operation import is_remote
@@ -170,7 +170,7 @@ def show(name: ExperimentName = "latest", *, json: Json = False) -> None:
     screen = console()
     screen.print(heading(described.experiment))
     screen.print(Text(as_toml(described.plan["experiment"])), soft_wrap=True)
-    columns = Column(title="cell"), Column(title="run"), Column(title="questions")
+    columns = titled("cell", "run", "questions")
     rows = [
         [cell, each.run, ", ".join(f"{number} {status}" for status, number in each.questions.items() if number)]
         for cell, each in described.runs.items()

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from cotrail.cli.request_options import Json, RunName, Tags, option
 from cotrail.cli.terminal.following import follow
-from cotrail.cli.terminal.output import Cell, Column, console, print_json, print_rows
+from cotrail.cli.terminal.output import INTERVAL, Cell, console, print_json, print_rows, titled
 from cotrail.cli.terminal.run_text import INCOMPLETE, print_namesakes, summarize
 from cotrail.cli.terminal.verdict_tables import shown_interval
 from cotrail.common.humanize import count, percent
@@ -165,9 +165,8 @@ def _repeat_summary(begun: RepeatedRun) -> str:
 
 def _print_report(screen: Console, report: RepeatReport) -> None:
     screen.print()
-    columns = [Column(title="step"), Column(title="carried out by"), Column(title="profile")]
-    columns += [Column(title=title, right=True) for title in ("repeated", "otherwise", "share")]
-    columns.append(Column(title="95 % interval", whole=True))
+    figures = ("repeated", "otherwise", "share")
+    columns = titled("step", "carried out by", "profile", *figures, INTERVAL, right=figures, whole=(INTERVAL,))
     rows: list[list[Cell]] = [
         [each.kind, shortened(each.engine), each.profile, *_figures(each.steps)] for each in report.by_engine
     ]
@@ -227,5 +226,5 @@ def _show(replayed: ReplayedRun) -> None:
         which = f"{'step' if len(steps) == 1 else 'steps'} {', '.join(map(str, steps))}"
         screen.print(f"question {question}: {which} edited by a person; what came of it is what the system received.")
     if replayed.diverged:
-        columns = Column(title="question"), Column(title="where the code diverges")
+        columns = titled("question", "where the code diverges")
         print_rows(screen, columns, [[each.key, Text(each.divergence)] for each in replayed.diverged])

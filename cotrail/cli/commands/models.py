@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cotrail.cli.request_options import Json, argument, completing, option, refuse_elsewhere
-from cotrail.cli.terminal.output import Column, console, grid, heading, print_exact, print_json, print_rows
+from cotrail.cli.terminal.output import console, grid, heading, print_exact, print_json, print_rows, titled
 from cotrail.configuration.settings import settings
 from cotrail.engines.language_models.providers import PROVIDERS, engine_at, provided
 from cotrail.errors import InputError
@@ -56,7 +56,7 @@ def _describe(name: str | None = None, *, ask: bool, json: bool) -> None:
     else:
         titles = ("model", "kind", "engine", "state", "where")
         listed = operations.list_models()
-        print_rows(console(), [Column(title=title) for title in titles], [_row(each) for each in listed])
+        print_rows(console(), titled(*titles), [_row(each) for each in listed])
         for problem in (each.problem for each in listed if each.state == "malformed"):
             console().print(problem, style="red", soft_wrap=True)
         place = "the server's models.toml" if is_remote() else settings().catalogue_path
@@ -145,7 +145,7 @@ def systems(
     elif name is not None:
         _print_system(console(), describe_system(name))
     else:
-        columns = Column(title="system", style="bold"), Column(title="title"), Column(title="what it does")
+        columns = titled("system", "title", "what it does", bold=("system",))
         print_rows(console(), columns, [[each.name, each.title, each.meaning] for each in list_systems()])
         console().print("`cotrail systems NAME` has the settings.", style="dim", soft_wrap=True)
 

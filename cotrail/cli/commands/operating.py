@@ -13,7 +13,7 @@ import typer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from cotrail.cli.request_options import Json, argument, completing, option
-from cotrail.cli.terminal.output import Column, console, grid, heading, print_json, print_rows
+from cotrail.cli.terminal.output import console, grid, heading, print_json, print_rows, titled
 from cotrail.common.humanize import moment
 from cotrail.common.nearest import unknown
 from cotrail.common.optional_packages import install_extra
@@ -128,13 +128,7 @@ def doctor(*, json: Json = False) -> None:
 
 # `cotrail jobs`: queued work that isn't a run's.
 
-COLUMNS = (
-    Column(title="job"),
-    Column(title="makes"),
-    Column(title="state"),
-    Column(title="progress", right=True),
-    Column(title="queued"),
-)
+COLUMNS = titled("job", "makes", "state", "progress", "queued", right=("progress",))
 
 
 def jobs(words: Annotated[list[str] | None, argument("jobs.words")] = None, *, json: Json = False) -> None:

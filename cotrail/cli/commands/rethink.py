@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cotrail.cli.request_options import Json, argument, option
-from cotrail.cli.terminal.output import Column, console, print_json, print_rows, print_tables, write_text
+from cotrail.cli.terminal.output import console, print_json, print_rows, print_tables, titled, write_text
 from cotrail.common.humanize import count, number, percent
 from cotrail.common.printable_text import cut
 from cotrail.errors import InputError
@@ -53,11 +53,7 @@ def rethink(
         screen.print(_summary(rethought, chains))
 
 
-COLUMNS = (
-    *(Column(title=title) for title in ("question", "prediction")),
-    *(Column(title=title, right=True) for title in ("weight", "chains")),
-    *(Column(title=title) for title in ("gold", "")),
-)
+COLUMNS = titled("question", "prediction", "weight", "chains", "gold", "", right=("weight", "chains"))
 
 
 def _row(each: Rethought) -> list[str]:

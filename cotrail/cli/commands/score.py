@@ -6,7 +6,7 @@ from typing import Annotated
 from rich.console import Console
 
 from cotrail.cli.request_options import Json, RunName, option
-from cotrail.cli.terminal.output import Column, console, grid, heading, print_json, print_rows
+from cotrail.cli.terminal.output import console, grid, heading, print_json, print_rows, titled
 from cotrail.cli.terminal.verdict_tables import print_judges, print_own_verdicts, print_repeats, print_scores
 from cotrail.common.humanize import count, percent
 from cotrail.core.history import shown_ends
@@ -79,8 +79,7 @@ def _print_further(screen: Console, scores: JudgedScores) -> None:
 
 
 def _print_kinds(screen: Console, table: KindTable) -> None:
-    columns = [Column(title=table.sort), Column(title="questions", right=True)]
-    columns += [Column(title=name) for name in table.metrics]
+    columns = titled(table.sort, "questions", *table.metrics, right=("questions",))
     rows = []
     for row in table.rows:
         means = (

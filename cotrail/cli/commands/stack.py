@@ -12,7 +12,7 @@ from rich.console import Console
 
 from cotrail.cli.request_options import Json, argument, option
 from cotrail.cli.terminal.diagnosis import local_stack, start, startable_stack
-from cotrail.cli.terminal.output import Column, console, print_json, print_rows
+from cotrail.cli.terminal.output import console, print_json, print_rows, titled
 from cotrail.errors import UnavailableError
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _until(status: "Status") -> str:
 
 
 def _print_statuses(screen: Console, statuses: "tuple[Status, ...]") -> None:
-    columns = [Column(title=title) for title in ("name", "state", "pid", "uptime", "memory", "restarts", "last end")]
+    columns = titled("name", "state", "pid", "uptime", "memory", "restarts", "last end")
     print_rows(screen, columns, [_row(status) for status in statuses])
 
 

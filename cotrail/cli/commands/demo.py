@@ -11,12 +11,11 @@ from rich.console import Console
 from rich.text import Text
 from sqlalchemy import Engine
 
-from cotrail.cli.commands.start import SAMPLE
+from cotrail.cli.commands.start import SAMPLE, pasteable, print_commands
 from cotrail.cli.request_options import option
 from cotrail.cli.terminal.diagnosis import start, startable_stack
 from cotrail.cli.terminal.following import growing_traces
 from cotrail.cli.terminal.output import ENDING, console, grid, heading, write_text
-from cotrail.cli.terminal.pasting import pasteable, print_commands
 from cotrail.cli.terminal.run_text import INCOMPLETE, closing_line, print_reasons
 from cotrail.cli.terminal.verdict_tables import print_scores
 from cotrail.common.humanize import count, duration, percent

@@ -5,6 +5,8 @@
 
 import hashlib
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Sequence
@@ -17,13 +19,13 @@ import tomli_w
 import typer
 from msgspec import Struct
 from msgspec.structs import replace
+from platformdirs import user_data_path
 from rich.console import Console
 from rich.text import Text
 
 import cotrail
 from cotrail.cli.request_options import Json, argument, option
 from cotrail.cli.terminal.output import console, make_folder, print_json, write_text
-from cotrail.cli.terminal.pasting import pasteable, print_commands
 from cotrail.configuration.settings import settings
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.questions import Paragraph
@@ -328,3 +330,31 @@ def sample(folder: Annotated[Path, argument("sample.folder")] = FOLDER, *, json:
     screen.print("Next, after `cotrail up`:")
     screen.print(f"  cotrail index {files[0]} --name sample", soft_wrap=True)
     screen.print(f"  cotrail submit {files[-1]} --wait", soft_wrap=True)
+
+
+# Commands of this program that work when they are pasted into the shell it was called from.
+
+
+def pasteable(*words: str) -> str:
+    """A command: `cotrail up` where the shell finds this `cotrail`, else with its path; and with the home, if another.
+
+    COTRAIL_HOME may have been set for this process alone, so it is repeated.
+    """
+    home = settings().home
+    variables = [] if home == user_data_path("cotrail") else [f"COTRAIL_HOME={shlex.quote(str(home))}"]
+    return " ".join([*variables, shlex.join([*_program(), *words])])
+
+
+def print_commands(screen: Console, *commands: tuple[str, ...]) -> None:
+    """Prints commands to paste, a line each."""
+    for words in commands:
+        screen.print(f"  {pasteable(*words)}", soft_wrap=True)
+
+
+def _program() -> list[str]:
+    called = Path(sys.argv[0])
+    if called.suffix == ".py":
+        return [sys.executable, "-m", "cotrail.cli.main"]
+    path = shutil.which(called.name)
+    is_on_path = path is not None and called.exists() and Path(path).samefile(called)
+    return [called.name if is_on_path else str(called.absolute())]

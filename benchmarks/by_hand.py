@@ -10,7 +10,7 @@ from cotrail.core.actions.registry import KINDS
 from cotrail.core.history import Outcome
 from cotrail.core.system import Action
 from cotrail.models.execution.admission import admit
-from cotrail.models.execution.claims import Completion
+from cotrail.models.execution.leases import Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import take_unsent
 from cotrail.models.records.steps import Dispatch

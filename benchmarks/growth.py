@@ -35,7 +35,7 @@ from cotrail.core.results import Retrieved
 from cotrail.core.system import Action
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.admission import admit, close_run, runs_to_close
-from cotrail.models.execution.claims import Completion
+from cotrail.models.execution.leases import Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import expire_leases, take_lost, take_unsent
 from cotrail.models.queries.progress import read_progress

@@ -14,8 +14,7 @@ from tenacity.wait import wait_base
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.results import Failure, failure_of
 from cotrail.errors import BlockedError, BusyError, InputError, StepError, UnavailableError
-from cotrail.models.execution.claims import Claim
-from cotrail.models.execution.leases import Leases
+from cotrail.models.execution.leases import Claim, Leases
 from cotrail.models.schema.states import AttemptOutcome
 
 # Retry policy of failed steps, with exponential backoff between attempts.

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.errors import InputError
-from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.leases import Claim
 from cotrail.models.records.steps import Dispatch
 from cotrail.tasks.routing import kind_in, task_name
 

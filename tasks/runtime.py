@@ -19,7 +19,7 @@ from cotrail.core.actions.registry import kind_of
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.results import Failure
 from cotrail.errors import OutdatedError, OverdueError
-from cotrail.models.execution.claims import Claim, Completion, Renewal
+from cotrail.models.execution.leases import Claim, Completion, Renewal
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.database import connect, reason_of, unanswered

@@ -16,7 +16,7 @@ from cotrail.core.history import Outcome
 from cotrail.core.ports.batches import UnusableAnswer
 from cotrail.core.ports.cancellation import Interrupted
 from cotrail.core.results import Failure, Result
-from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.leases import Claim, Completion
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.states import AttemptOutcome
 from cotrail.tasks.engines import StepEngines

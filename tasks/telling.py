@@ -14,7 +14,7 @@ from msgspec import Struct
 from redis import Redis, RedisError
 
 from cotrail.core.ports.cancellation import Listener
-from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.leases import Claim
 
 logger = logging.getLogger(__name__)
 

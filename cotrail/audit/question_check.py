@@ -7,10 +7,19 @@ from typing import Any
 
 from cotrail.audit.asked_questions import RunContext
 from cotrail.audit.findings import MOST_FINDINGS, CheckedQuestion, Finding
-from cotrail.audit.records import ENDED_QUESTIONS, ENDED_STEPS, UNREADABLE, QuestionRows, Row, number, text
+from cotrail.audit.records import (
+    ENDED_QUESTIONS,
+    ENDED_STEPS,
+    UNREADABLE,
+    QuestionRows,
+    Row,
+    head_of,
+    heads_of,
+    number,
+    text,
+)
 from cotrail.audit.referenced_contents import ReferencedContents, references_of_collected
 from cotrail.audit.row_digests import changed_column, question_digest, question_opened
-from cotrail.audit.sealed_columns import head_of, heads_of
 from cotrail.audit.step_check import StepContext, check_step
 from cotrail.core.history import ANSWER
 

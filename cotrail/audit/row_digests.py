@@ -3,8 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from cotrail.audit.records import Row, number
-from cotrail.audit.sealed_columns import ATTEMPT, EXPERIMENT, QUESTION, QUESTION_OPENED, RUN, RUN_OPENED, STEP
+from cotrail.audit.records import ATTEMPT, EXPERIMENT, QUESTION, QUESTION_OPENED, RUN, RUN_OPENED, STEP, Row, number
 from cotrail.core.results import digest_of
 
 

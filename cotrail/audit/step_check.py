@@ -9,10 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.audit.findings import Change, Finding
-from cotrail.audit.records import ENDED_STEPS, OPEN_STEPS, UNREADABLE, Row, StepRows, number, text
+from cotrail.audit.records import ENDED_STEPS, OPEN_STEPS, STEP, UNREADABLE, Row, StepRows, number, text
 from cotrail.audit.referenced_contents import ReferencedContents, References, edit_of, references_of_request
 from cotrail.audit.row_digests import GuessBudget, changed_column, earlier_attempts, step_digest
-from cotrail.audit.sealed_columns import STEP
 from cotrail.core.actions.generate import REASON
 from cotrail.core.actions.registry import KINDS, finds_paragraphs, fingerprint
 from cotrail.core.binding import Binding

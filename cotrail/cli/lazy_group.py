@@ -1,7 +1,7 @@
 """A group of commands, each of which is imported when it is carried out; the nearest where one is misspelt.
 
-`cotrail --help` imports none of them, and a command's own help only what its signature needs
-(`cotrail.cli.lazy_group`).
+`cotrail --help` imports none of them, and has the first paragraphs of their docstrings; a command's own help imports
+only what its signature needs.
 """
 
 import ast
@@ -13,18 +13,44 @@ from inspect import unwrap
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
-from msgspec import Meta, inspect
+from msgspec import Meta, Struct, inspect
 from pydantic import ValidationError
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_group
 
-from cotrail.cli.command_table import COMMANDS, Entry
 from cotrail.common.nearest import nearest, refused_choice, unknown
 from cotrail.common.printable_text import cut
 from cotrail.common.refusals import LONGEST_VALUE, example, in_words
 from cotrail.common.toml_files import read_toml
 from cotrail.configuration.extensions import load_extensions
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """A command, or a group of commands."""
+
+    panel: str
+    """That of `cotrail --help` in which it is listed."""
+
+    name: str
+
+    place: str
+    """Its module, and its function or group in there, whose docstring or help has its line in the list."""
+
+    negative_numbers: bool = False
+    """Whether an argument may begin with a dash."""
+
+    here: str = ""
+    """Why a server can't carry it out (`cotrail --server`); empty where one can."""
+
+
+COMMANDS = tuple(
+    msgspec.convert({"panel": panel, "name": name, **entry}, Entry)
+    for panel, entries in read_toml(Path(__file__).with_name("commands.toml")).items()
+    for name, entry in entries.items()
+)
+
 
 # The commands' signatures, without what only their bodies need: help, completion and usage errors take no more.
 #

@@ -14,8 +14,7 @@ import typer
 from rich.text import Text
 
 from cotrail import __version__
-from cotrail.cli.command_table import COMMANDS
-from cotrail.cli.lazy_group import LazyGroup, leave_out_types
+from cotrail.cli.lazy_group import COMMANDS, LazyGroup, leave_out_types
 from cotrail.cli.terminal.output import console, leave_in_order, print_json
 from cotrail.common.log_formatting import print_safely
 from cotrail.common.printable_text import cut, indented

@@ -1,8 +1,10 @@
-"""The options of commands: those that several share, and those of a run, made from the request's fields."""
+"""The options of commands: as `options.toml` describes them, shared ones, and those of a run, made from its fields."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import wraps
+from functools import reduce, wraps
 from inspect import Parameter, signature
+from operator import getitem
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -11,12 +13,36 @@ from msgspec import inspect
 from msgspec.structs import FieldInfo, fields
 
 from cotrail.common.refusals import parts, refusal
+from cotrail.common.toml_files import read_toml
 from cotrail.core.budgets import Budget
 from cotrail.core.ports.roles import ROLES
 from cotrail.data.datasets.registry import DATASETS
 from cotrail.errors import InputError
 from cotrail.services.operations.operation import is_remote
 from cotrail.services.runs.requests import ENGINES_GROUP, RunRequest, described
+
+_DESCRIBED = read_toml(Path(__file__).with_name("options.toml"))
+
+
+def option(place: str, words: Mapping[str, str] | None = None, **more: Any) -> Any:
+    """Return an option of a command as `options.toml` describes it; place: the command, and the option's name.
+
+    words: those in braces in its help. more: what only code can say of it, e.g. its completion.
+    """
+    about = _about(place, words, more)
+    return typer.Option(*about.pop("flags", (f"--{place.rpartition('.')[2]}",)), **about)
+
+
+def argument(place: str, words: Mapping[str, str] | None = None, **more: Any) -> Any:
+    """Return an argument of a command in the same way."""
+    return typer.Argument(**_about(place, words, more))
+
+
+def _about(place: str, words: Mapping[str, str] | None, more: Mapping[str, Any]) -> dict[str, Any]:
+    about: dict[str, Any] = reduce(getitem, place.split("."), _DESCRIBED)
+    filled = {"help": about["help"].format_map(words)} if words else {}
+    return {"show_default": "metavar" not in about, **about, **filled, **more}
+
 
 # Arguments and options that several commands share.
 

@@ -13,8 +13,7 @@ from msgspec import Meta, Struct
 
 from cotrail.common.json_files import decode, lines
 from cotrail.errors import DatasetError
-from cotrail.faithfulness.chains import ScoredChain, ScoredFact
-from cotrail.faithfulness.rules import prediction
+from cotrail.faithfulness.rules import ScoredChain, ScoredFact, prediction
 from cotrail.faithfulness.tasks import VERDICTS, ChainRules, Task, same
 from cotrail.faithfulness.weighing import NO_EVIDENCE, Scores
 

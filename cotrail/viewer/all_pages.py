@@ -7,7 +7,7 @@ from typing import Any
 from cotrail.viewer.page import PAGES as _PAGES
 from cotrail.viewer.page import Page
 
-MODULES = ("ask", "comparisons", "corpora", "experiments", "questions", "run", "runs", "workers")
+MODULES = ("ask", "comparisons", "corpora", "experiments", "questions", "run", "workers")
 """The modules of `cotrail.viewer.pages`."""
 
 for _module in MODULES:

@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Insert, insert
 
-from cotrail.audit.sealed_columns import QUESTION_OPENED, head_of
+from cotrail.audit.records import QUESTION_OPENED, head_of
 from cotrail.common.structs import common_fields
 from cotrail.core.edits import Point, Points, StepEdit, check_edit, steps_before
 from cotrail.core.history import FORK, GIVEN, Failed, Finished, Next, Recorded, Step

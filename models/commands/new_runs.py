@@ -7,13 +7,12 @@ from msgspec import Struct
 from sqlalchemy import Connection, Row, Text, bindparam, update
 from sqlalchemy.dialects.postgresql import insert
 
-from cotrail.audit.sealed_columns import QUESTION_OPENED
+from cotrail.audit.records import QUESTION_OPENED
 from cotrail.common.structs import common_fields
 from cotrail.core.binding import Binding, pinned_columns
 from cotrail.models.records.contents import save_demonstrations
-from cotrail.models.records.labels import NO_LABELS, Labels, check_name, save_labels
 from cotrail.models.records.projects import own_project, qualified
-from cotrail.models.records.runs import Shots, SubmittedRun
+from cotrail.models.records.runs import NO_LABELS, Labels, Shots, SubmittedRun, check_name, save_labels
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.base import Rows, insert_computed, recordset
 from cotrail.models.schema.deployment import check_version

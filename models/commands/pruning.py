@@ -5,7 +5,7 @@ chunk is a transaction of its own, so that no lock is held for long. Contents in
 
     A paragraph is removed under its row's lock, if a statement that began under that lock finds no reference to it. A
     transaction that refers to a paragraph locks it too, and so either is seen by that statement or finds the paragraph
-    gone: `cotrail.models.records.paragraphs`, and a worker that has it cached (`cotrail.models.execution.ledger`), then
+    gone: `cotrail.models.records.contents`, and a worker that has it cached (`cotrail.models.execution.ledger`), then
     store it again.
 """
 

@@ -35,7 +35,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.core.results import Result
-from cotrail.models.execution.claims import Adopted
+from cotrail.models.execution.leases import Adopted
 from cotrail.models.execution.statements import DEFER
 from cotrail.models.records.histories import RECORD, read_records
 from cotrail.models.records.paragraphs import ParagraphCache

@@ -27,8 +27,7 @@ from cotrail.core.results import MOST_CHARACTERS, Failure, Generated, Retrieved,
 from cotrail.errors import BlockedError, UnreadableError, UnrecordableError
 from cotrail.models.execution import statements
 from cotrail.models.execution.adoption import find_twins, take_waiting
-from cotrail.models.execution.claims import Adopted, Claim, ClaimKey, Completion
-from cotrail.models.execution.leases import Leases, clear_batched, next_in_turn
+from cotrail.models.execution.leases import Adopted, Claim, ClaimKey, Completion, Leases, clear_batched, next_in_turn
 from cotrail.models.records.advancing import ReplayCache, advance_questions, block_questions, unrecordable
 from cotrail.models.records.budgets import EndedStep, add_consumed
 from cotrail.models.records.contents import save_paragraphs

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection, RowMapping
 
-from cotrail.audit.sealed_columns import head_of
+from cotrail.audit.records import head_of
 from cotrail.core.actions.generate import Prompted
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.demonstrations import Demonstrations

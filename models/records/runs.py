@@ -4,12 +4,13 @@ A run's configuration never changes, so a process reads it once. Which systems t
 passes in `cotrail.systems.registry.find_system`, or another function like it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
 from sqlalchemy import Connection, select
+from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.core.binding import NAMES, Binding, name_in, read_binding
 from cotrail.core.budgets import NO_BUDGETS, Budgets
@@ -17,9 +18,10 @@ from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.money import Prices
 from cotrail.core.questions import Question
 from cotrail.core.system import System
-from cotrail.errors import UnknownNameError
+from cotrail.errors import InputError, UnknownNameError
 from cotrail.models.records.contents import read_demonstrations
-from cotrail.models.schema.tables import Run
+from cotrail.models.records.projects import in_project
+from cotrail.models.schema.tables import Run, run_labels, runs
 
 PRICES, BUDGETS = "prices", "budgets"
 """The keys of a run's provenance under which it pins the prices of its language models, and its budgets."""
@@ -156,3 +158,47 @@ class Runs:
             prices=read_prices(row["provenance"]),
             budgets=msgspec.convert(row["provenance"].get(BUDGETS, {}), Budgets, strict=False),
         )
+
+
+# Labels of runs: a name and tags by which people find them. They may change at any time, so no digest covers them.
+
+
+class Labels(Struct, frozen=True, kw_only=True):
+    """A run's name, which other runs may have too, and its tags."""
+
+    name: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+NO_LABELS = Labels()
+
+
+def save_labels(connection: Connection, run_id: str, labels: Labels) -> None:
+    """Replace a run's labels by these."""
+    values = {"name": labels.name, "tags": list(labels.tags)}
+    row = insert(run_labels).values(run_id=run_id, **values)
+    connection.execute(row.on_conflict_do_update(index_elements=[run_labels.c.run_id], set_=values))
+
+
+def read_labels(connection: Connection, run_ids: Collection[str]) -> dict[str, Labels]:
+    """Return the labels of these runs, by id; runs without any are left out."""
+    rows = connection.execute(select(run_labels).where(run_labels.c.run_id.in_(run_ids)))
+    return {row.run_id: Labels(name=row.name, tags=tuple(row.tags)) for row in rows}
+
+
+def check_name(connection: Connection, name: str) -> None:
+    """Refuse a new name that the beginning of a run's id may be, the run's own among them: others will begin so too."""
+    begun = select(runs.c.id).where(runs.c.id.startswith(name, autoescape=True), *in_project(connection, runs))
+    if other := connection.execute(begun.order_by(runs.c.created_at.desc()).limit(1)).scalar():
+        raise InputError(
+            f"{name!r} can't be a run's name, as the id of run {other} {'is' if other == name else 'begins with'} it: "
+            "RUN would mean either; choose another name"
+        )
+
+
+def namesakes(connection: Connection, run_id: str, name: str) -> list[str]:
+    """Return the ids of the other runs that have this name, so that it finds none of them."""
+    named = run_labels.c.name == name, run_labels.c.run_id != run_id
+    others = select(run_labels.c.run_id).join(runs, runs.c.id == run_labels.c.run_id)
+    others = others.where(*named, *in_project(connection, runs))
+    return list(connection.execute(others.order_by(run_labels.c.run_id)).scalars())

@@ -1,6 +1,6 @@
 """Digests that make the record tamper-evident, as SQL expressions.
 
-The database computes each in the statement that writes the columns that it covers (`cotrail.audit.sealed_columns`).
+The database computes each in the statement that writes the columns that it covers (`cotrail.audit.records`).
 So it covers them as PostgreSQL stores and prints them, which an auditor can read again, and not as a worker sent them.
 """
 
@@ -24,17 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from cotrail.audit.sealed_columns import (
-    ATTEMPT,
-    EXPERIMENT,
-    QUESTION,
-    QUESTION_OPENED,
-    RUN,
-    RUN_OPENED,
-    STEP,
-    TIME,
-    TIMES,
-)
+from cotrail.audit.records import ATTEMPT, EXPERIMENT, QUESTION, QUESTION_OPENED, RUN, RUN_OPENED, STEP, TIME, TIMES
 from cotrail.models.schema.tables import attempts, experiments, questions, runs, steps
 
 Values = Mapping[str, ColumnElement[Any]]

@@ -3,8 +3,7 @@
 from sqlalchemy import Engine, text
 
 from cotrail.models.queries.progress import read_progress
-from cotrail.models.queries.run_filters import RunFilter
-from cotrail.models.queries.runs import list_runs
+from cotrail.models.queries.runs import RunFilter, list_runs
 from cotrail.models.schema.states import RunState
 
 

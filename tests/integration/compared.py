@@ -14,7 +14,7 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated, Result, Retrieved
 from cotrail.models.commands.submission import submit
-from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.leases import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.records.runs import PRICES
 from cotrail.systems.registry import find_system

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from cotrail.audit.question_sequence import MerkleTree
-from cotrail.audit.records import Row, read_record, text, write_record
+from cotrail.audit.records import Row, head_of, read_record, text, write_record
 from cotrail.audit.row_digests import (
     earlier_attempts,
     question_digest,
@@ -14,7 +14,6 @@ from cotrail.audit.row_digests import (
     run_opened,
     step_digest,
 )
-from cotrail.audit.sealed_columns import head_of
 
 
 def resealed(lines: Sequence[bytes]) -> list[bytes]:

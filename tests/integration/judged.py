@@ -16,7 +16,7 @@ from cotrail.core.history import Outcome
 from cotrail.core.questions import JudgedAnswer, Question
 from cotrail.core.results import Failure, Generated
 from cotrail.models.commands.submission import submit
-from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.leases import Claim
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.schema.tables import questions
 from cotrail.systems.judge.rubric import built_in

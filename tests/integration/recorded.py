@@ -11,7 +11,7 @@ from cotrail.errors import CorpusChangedError, TransientStepError
 from cotrail.models.commands.control import cancel, resume
 from cotrail.models.commands.retrying import retry
 from cotrail.models.commands.submission import open_experiment, submit
-from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.leases import Claim
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import expire_leases
 from cotrail.models.records.steps import Dispatch

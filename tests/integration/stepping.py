@@ -21,7 +21,7 @@ from cotrail.core.results import Retrieved
 from cotrail.models.commands.retrying import end_unbegun
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.admission import close_run, runs_to_close
-from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.leases import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import take_suspects, take_unsent
 from cotrail.models.records.runs import FindSystem, Runs

@@ -17,7 +17,7 @@ from cotrail.models.commands.control import cancel, pause, resume
 from cotrail.models.commands.submission import open_experiment
 from cotrail.models.execution import adoption, statements
 from cotrail.models.execution.adoption import find_twins
-from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.leases import Claim
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import expire_leases
 from cotrail.models.records.paragraphs import ParagraphCache

@@ -28,7 +28,7 @@ from cotrail.evaluation.experiments.ircot.paper import read_cell
 from cotrail.evaluation.metrics.factual_errors import SentenceMark, factual_errors
 from cotrail.models.commands.annotating import forget_annotation, record_annotations
 from cotrail.models.commands.submission import submit
-from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.leases import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.annotations import read_annotations, read_chains, read_marks
 from cotrail.models.queries.runs import read_run

@@ -25,7 +25,7 @@ from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.engines.retrieval.stores import open_index
 from cotrail.errors import CotrailError, InputError, StepError, UnavailableError, UnknownNameError
 from cotrail.models.commands.submission import submit
-from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.leases import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.progress import read_causes, read_progress
 from cotrail.models.queries.runs import list_runs, resolve_run

@@ -14,9 +14,8 @@ from sqlalchemy.exc import IntegrityError
 
 from cotrail.audit.bundles import bundle_pieces, read_bundle, write_bundle
 from cotrail.audit.findings import Finding, Verification
-from cotrail.audit.records import Record, read_record, write_record
+from cotrail.audit.records import STEP, Record, read_record, write_record
 from cotrail.audit.row_digests import earlier_attempts, step_digest
-from cotrail.audit.sealed_columns import STEP
 from cotrail.audit.verification import verify
 from cotrail.core.actions.registry import KINDS
 from cotrail.errors import BundleError, InputError

@@ -17,7 +17,7 @@ from sqlalchemy import Engine, select, text, update
 from cotrail.configuration.settings import Settings
 from cotrail.core.results import Retrieved
 from cotrail.errors import InputError, OutdatedError
-from cotrail.models.execution.claims import Completion
+from cotrail.models.execution.leases import Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.schema.deployment import MIGRATIONS, check_version, deployment, own_version
 from cotrail.models.schema.migrating import migrate

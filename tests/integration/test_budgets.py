@@ -22,7 +22,7 @@ from cotrail.models.commands.raising import raise_budget
 from cotrail.models.commands.retrying import end_unbegun, retry
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.admission import admit
-from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.leases import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import expire_leases
 from cotrail.models.queries.progress import read_progress

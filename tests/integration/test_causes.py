@@ -22,7 +22,7 @@ from cotrail.core.results import Failure, Generated, Retrieved
 from cotrail.errors import InputError
 from cotrail.models.commands.pruning import prune
 from cotrail.models.commands.submission import submit
-from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.leases import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.annotations import read_cause_labels
 from cotrail.models.queries.runs import read_run

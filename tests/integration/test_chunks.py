@@ -11,7 +11,7 @@ from cotrail.errors import CorpusChangedError, InputError
 from cotrail.models.commands.chunks import by_chunks
 from cotrail.models.commands.control import being_cancelled, cancel, pause, resume
 from cotrail.models.commands.retrying import retry
-from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.leases import Claim
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.progress import read_progress
 from cotrail.models.records.questions import MOST_REPLAYED

@@ -19,7 +19,7 @@ from sqlalchemy import Engine
 
 from benchmarks.workload import question
 from cotrail.cli.commands.demo import QUESTION_COUNT
-from cotrail.cli.commands.sample import SAMPLE
+from cotrail.cli.commands.start import SAMPLE
 from cotrail.cli.terminal.following import growing_traces
 from cotrail.cli.terminal.output import Screen
 from cotrail.configuration.settings import Settings

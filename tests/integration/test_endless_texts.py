@@ -11,7 +11,7 @@ from cotrail.core.generation import Until
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
 from cotrail.core.results import Generated, Retrieved
 from cotrail.models.commands.submission import submit
-from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.leases import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.records.steps import Dispatch
 from cotrail.systems.registry import find_system

@@ -12,7 +12,7 @@ from cotrail.audit.verification import verify
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, InputError, TransientStepError, UnavailableError
 from cotrail.models.commands.control import resume
-from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.leases import Claim
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import expire_leases
 from cotrail.models.records.steps import Dispatch

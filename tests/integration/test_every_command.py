@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from cotrail.cli.command_table import COMMANDS
-from cotrail.cli.lazy_group import load
+from cotrail.cli.lazy_group import COMMANDS, load
 from cotrail.cli.main import app
 from cotrail.configuration.settings import settings
 from cotrail.errors import InputError

@@ -24,7 +24,7 @@ from cotrail.core.results import Embedded, Entailed, Failure, Generated, Result,
 from cotrail.core.system import Action, Answer, System, Together
 from cotrail.faithfulness.weighing import WeighedChain, WeighedPrediction, WeighedSentence, Weighing
 from cotrail.models.commands.submission import submit
-from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.leases import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.traces import read_question
 from cotrail.models.records.questions import question_of

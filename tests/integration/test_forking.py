@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from sqlalchemy import Engine, select
 
 from benchmarks.contenders.cotrail import submission
-from cotrail.audit.sealed_columns import head_of
+from cotrail.audit.records import head_of
 from cotrail.audit.verification import verify
 from cotrail.cli.commands.fork import parse_changes
 from cotrail.configuration.settings import settings
@@ -31,7 +31,7 @@ from cotrail.models.commands.new_runs import Submission
 from cotrail.models.commands.pruning import prune
 from cotrail.models.commands.retrying import retry
 from cotrail.models.commands.submission import submit
-from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.leases import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.models.queries.runs import read_run

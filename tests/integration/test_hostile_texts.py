@@ -18,7 +18,7 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.questions import GoldParagraph, Hit, Paragraph, Question
 from cotrail.core.results import Failure, Generated, Retrieved
 from cotrail.models.commands.submission import submit
-from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.leases import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.records.steps import Dispatch
 from cotrail.systems.registry import find_system

@@ -23,7 +23,7 @@ from cotrail.core.system import Answer, System
 from cotrail.errors import CorpusChangedError, InputError
 from cotrail.models.commands.control import cancel, pause, resume
 from cotrail.models.commands.submission import submit
-from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.leases import Claim
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import (
     exhausted,

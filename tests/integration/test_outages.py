@@ -16,7 +16,7 @@ from cotrail.core.ports.rate_limiter import Limits
 from cotrail.core.results import Failure
 from cotrail.engines.language_models.catalogue import find_model, identity
 from cotrail.errors import TransientStepError, UnavailableError
-from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.leases import Claim
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import SUSPECT_EXPIRIES, exhausted, expire_leases, take_suspects
 from cotrail.models.queries.progress import read_outages, read_progress

@@ -16,7 +16,7 @@ from cotrail.core.questions import GoldParagraph, Hit, Paragraph, Question
 from cotrail.core.results import Retrieved
 from cotrail.evaluation.metrics.question_scores import KindedScores
 from cotrail.models.commands.submission import submit
-from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.leases import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.outcomes import outcomes_of
 from cotrail.models.queries.runs import read_run

@@ -14,7 +14,7 @@ from cotrail.core.ports.cancellation import Interrupted
 from cotrail.core.questions import Hit, Paragraph
 from cotrail.core.results import Result, Retrieved
 from cotrail.errors import UnavailableError
-from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.leases import Claim
 from cotrail.models.execution.recovery import expire_leases
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import attempts, questions, steps

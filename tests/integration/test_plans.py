@@ -17,7 +17,7 @@ from cotrail.audit.records import Record, end_of, read_record, write_record
 from cotrail.audit.run_check import PLAN, plan_digest
 from cotrail.audit.verification import verify
 from cotrail.configuration.settings import settings
-from cotrail.models.execution.claims import Completion
+from cotrail.models.execution.leases import Completion
 from cotrail.models.queries.traces import find_question
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.records.trail import read_trail

@@ -19,7 +19,7 @@ from cotrail.core.results import MOST_CHARACTERS, Generated, Retrieved
 from cotrail.core.system import Answer, System, Together
 from cotrail.models.commands.control import resume
 from cotrail.models.commands.submission import submit
-from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.leases import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import attempts, paragraph_sets, questions, steps

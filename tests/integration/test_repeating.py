@@ -13,7 +13,7 @@ from cotrail.configuration.settings import settings
 from cotrail.core.repeats import read_repeated_steps
 from cotrail.core.results import Failure, Generated, Retrieved
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.leases import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.schema.tables import questions, runs, steps
 from cotrail.systems.registry import find_system

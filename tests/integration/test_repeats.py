@@ -17,7 +17,7 @@ from cotrail.core.results import Generated
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.stores import build_index
 from cotrail.errors import InputError
-from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.leases import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.schema.tables import questions, run_labels, runs, steps
 from cotrail.services.runs.conducting import Schedule, begin

@@ -19,7 +19,7 @@ from cotrail.models.commands.pruning import prune
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.runs import resolve_run
-from cotrail.models.records.labels import Labels, namesakes
+from cotrail.models.records.runs import Labels, namesakes
 from cotrail.services.results.runs import read_filter, read_page
 from cotrail.services.runs.labels import label
 from cotrail.systems.registry import find_system

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from sqlalchemy import Engine, func, select, update
 
 from cotrail.configuration.settings import Settings
-from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.leases import Claim
 from cotrail.models.execution.recovery import expire_leases
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import attempts, questions, steps

@@ -15,7 +15,7 @@ from cotrail.data.demonstrations.sets import read_demonstrations
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import InputError
 from cotrail.models.commands.submission import submit
-from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.leases import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import steps

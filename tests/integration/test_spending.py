@@ -13,8 +13,7 @@ from cotrail.core.results import Generated, failure_of
 from cotrail.errors import BlockedError, UnansweredError
 from cotrail.models.commands.forking import fork
 from cotrail.models.commands.retrying import retry
-from cotrail.models.execution.claims import Claim
-from cotrail.models.execution.leases import Leases
+from cotrail.models.execution.leases import Claim, Leases
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.progress import read_progress
 from cotrail.models.queries.spending import read_spent

@@ -26,7 +26,7 @@ from cotrail.models.commands.retrying import end_unbegun, retry
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution import batches
 from cotrail.models.execution.admission import LEAST_WINDOW, admit
-from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.leases import Claim
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import expire_leases
 from cotrail.models.records.runs import BUDGETS, FindSystem

@@ -14,7 +14,7 @@ from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Asked, Prompt, Shown, Text, Turn, Written, assistant, plain, system, tool, user
 from cotrail.core.questions import Paragraph
 from cotrail.engines.language_models.catalogue import ModelSpec, Transformers, check_capabilities
-from cotrail.engines.language_models.quoted_controls import named_controls
+from cotrail.engines.language_models.chat_template import named_controls
 from cotrail.errors import InputError, PromptTooLongError, StepError
 from tests.integration.transformers_models import Make, maker
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.cli.commands.annotate import annotator_name
-from cotrail.cli.commands.label_causes import read_rows, write_rows
+from cotrail.cli.commands.errors import read_rows, write_rows
 from cotrail.core.questions import Paragraph
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.factual_errors import (

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cotrail.cli.commands.label_causes import read_rows
+from cotrail.cli.commands.errors import read_rows
 from cotrail.common import json_files, text_files
 from cotrail.common.text_files import (
     MAX_DEPTH,

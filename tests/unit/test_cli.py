@@ -17,7 +17,7 @@ from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from cotrail import __version__
-from cotrail.cli import command_table
+from cotrail.cli import lazy_group
 from cotrail.cli.lazy_group import load
 from cotrail.cli.main import app, exit_code
 from cotrail.common.humanize import duration, rate, size, within_sentence
@@ -29,7 +29,7 @@ from tests.cases import each_case
 from tests.conftest import wait_until
 from tests.unit.commands import ROOT, Given, Run
 
-COMMANDS = [entry.name for entry in command_table.COMMANDS]
+COMMANDS = [entry.name for entry in lazy_group.COMMANDS]
 
 
 def options(given: dict[str, Any]) -> list[str]:
@@ -64,7 +64,7 @@ def paths(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 @cache
 def all_paths() -> tuple[tuple[str, ...], ...]:
-    return ((), *(path for entry in command_table.COMMANDS for path in paths(load(entry), (entry.name,))))
+    return ((), *(path for entry in lazy_group.COMMANDS for path in paths(load(entry), (entry.name,))))
 
 
 @cache

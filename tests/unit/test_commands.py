@@ -3,18 +3,21 @@
 import inspect
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import typer
 
-from cotrail.cli.command_table import COMMANDS, Entry
-from cotrail.cli.lazy_group import load, signatures, summaries
-from cotrail.models.queries.run_filters import KEYS
+from cotrail.cli.lazy_group import COMMANDS, Entry, load, signatures, summaries
+from cotrail.common.toml_files import read_toml
+from cotrail.models.queries.runs import KEYS
 from tests.cases import each_case
+from tests.unit.test_house import ROOT
 
 COTRAIL = Path(sys.executable).parent / "cotrail"
 
@@ -128,3 +131,17 @@ def test_a_worker_imports_nothing_from_the_folder_that_it_is_started_in(tmp_path
     assert "Cannot connect" in said[-1], said
     assert any("anywhere@" in line for line in said)
     assert any("cotrail.retrieve" in line for line in said)
+
+
+def test_each_description_of_an_option_is_used() -> None:
+    files = (ROOT / "cotrail" / "cli" / "commands").glob("*.py")
+    used = [place for file in files for place in re.findall(r'\b(?:option|argument)\("([^"]+)"', file.read_text())]
+    assert set(used) == set(_places(read_toml(ROOT / "cotrail" / "cli" / "options.toml")))
+
+
+def _places(table: dict[str, Any]) -> Iterator[str]:
+    """The descriptions, by command and name: those tables that have a help."""
+    for name, inner in table.items():
+        if isinstance(inner, dict):
+            yield from ([name] if isinstance(inner.get("help"), str) else [])
+            yield from (f"{name}.{each}" for each in _places(inner))

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cotrail.faithfulness.paper import facts, prediction
-from cotrail.faithfulness.released import released_facts, released_prediction
+from cotrail.faithfulness.rules import released_facts, released_prediction
 from cotrail.faithfulness.tasks import VERDICTS, Task, same, unified
 from tests.cases import each_case
 

@@ -36,7 +36,7 @@ from cotrail.evaluation.causes.question_record import FoundParagraph, QuestionRe
 from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans, repaired
 from cotrail.evaluation.metrics.supporting_paragraphs import paragraph_recall
 from cotrail.faithfulness import paper
-from cotrail.faithfulness.released import released_prediction
+from cotrail.faithfulness.rules import released_prediction
 from cotrail.systems.ircot import is_reasoning
 from cotrail.systems.judge.judgement import verdict_schema
 from cotrail.systems.judge.rubric import built_in

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from cotrail.core.calls import Call, Tool
 from cotrail.core.prompts import Asked, Prompt, assistant, plain, system, tool, user
-from cotrail.engines.language_models.served.conversation import INSTRUCTION
 from cotrail.engines.language_models.served.prompt_fields import (
     BREAK,
+    INSTRUCTION,
     broken,
     chat_fields,
     control_tokens,

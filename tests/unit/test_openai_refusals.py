@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.engines.language_models.endpoint import Endpoint, Omitted
-from cotrail.engines.language_models.served.rate_headers import seconds_to_wait
+from cotrail.engines.language_models.served.pacing import seconds_to_wait
 from cotrail.engines.language_models.served.refusals import OMISSIBLE, Reported, reported_in, step_error
 from cotrail.errors import (
     BlockedError,

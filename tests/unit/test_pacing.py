@@ -9,8 +9,7 @@ from typing import Any
 from benchmarks.limited_account import Account, Answer, Headers, Script, Seen
 from cotrail.core.ports.rate_limiter import Need
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.served.pacing import Pacing
-from cotrail.engines.language_models.served.rate_headers import pause_asked
+from cotrail.engines.language_models.served.pacing import Pacing, pause_asked
 from cotrail.engines.rate_limits import ProcessLimiter
 from cotrail.errors import BusyError
 from tests.cases import each_case

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.ports.rate_limiter import DIMENSIONS, OUTDATED, Limits, Need
-from cotrail.engines.language_models.served.rate_headers import LONGEST_PAUSE, pause_asked, told_limits
+from cotrail.engines.language_models.served.pacing import pause_asked, told_limits
+from cotrail.engines.language_models.served.refusals import LONGEST_PAUSE
 from cotrail.engines.rate_limits import (
     APART,
     CREDIT_SECONDS,

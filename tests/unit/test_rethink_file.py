@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from cotrail.cli.main import app
 from cotrail.errors import DatasetError
-from cotrail.faithfulness.chains import weigh
 from cotrail.faithfulness.recorded import is_right, read_recorded
+from cotrail.faithfulness.rules import weigh
 from cotrail.faithfulness.weighing import NO_EVIDENCE, Scores, Thresholds
 from tests.cases import each_case
 

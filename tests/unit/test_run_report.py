@@ -17,7 +17,7 @@ from cotrail.core.results import Embedded, Entailed, Failure
 from cotrail.evaluation.causes.cause import Cause, CauseLabel
 from cotrail.evaluation.experiments.costs import Work, cost
 from cotrail.models.queries.traces import TracedQuestion
-from cotrail.models.records.labels import Labels
+from cotrail.models.records.runs import Labels
 from cotrail.services.results.reports.pages import page
 from cotrail.services.results.reports.run_report import run_page
 from tests.cases import each_case

@@ -219,7 +219,7 @@ def test_gold_paragraphs_that_the_corpus_lacks_are_counted_before_a_run(given: G
 
 def test_the_demos_run_is_accepted_over_the_bundled_sample(home: Path) -> None:
     from cotrail.cli.commands.demo import CORPUS, QUESTION_COUNT, sample_request
-    from cotrail.cli.commands.sample import SAMPLE
+    from cotrail.cli.commands.start import SAMPLE
     from cotrail.services.library.corpora import index
 
     index([SAMPLE / "corpus.jsonl"], CORPUS)

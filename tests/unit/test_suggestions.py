@@ -5,12 +5,12 @@ import re
 import pytest
 import typer
 
-from cotrail.cli import command_table
+from cotrail.cli import lazy_group
 from cotrail.cli.lazy_group import WORDS, unknown_command, usage
 from cotrail.cli.main import app
 from tests.cases import each_case
 
-COMMANDS = tuple(entry.name for entry in command_table.COMMANDS)
+COMMANDS = tuple(entry.name for entry in lazy_group.COMMANDS)
 
 
 def refused(*arguments: str) -> str:

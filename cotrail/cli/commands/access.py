@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import typer
 from msgspec import UNSET, UnsetType
 
-from cotrail.cli.request_options import Json
-from cotrail.cli.terminal.output import Column, console, print_json, print_rows
+from cotrail.cli.request_options import Json, argument, option
+from cotrail.cli.terminal.output import console, print_json, print_rows, titled
 from cotrail.common.humanize import moment, size
 from cotrail.errors import InputError
 from cotrail.services.access import projects, tokens
@@ -17,43 +17,16 @@ from cotrail.services.actor import Scope
 
 project = typer.Typer(no_args_is_help=True, help="Make, list and change projects of the service.")
 
-COLUMNS = (
-    Column(title="project"),
-    Column(title="corpora"),
-    Column(title="models"),
-    Column(title="open questions", right=True),
-    Column(title="money", right=True),
-    Column(title="stored", right=True),
-)
+LIMITS = ("open questions", "money", "stored")
+COLUMNS = titled("project", "corpora", "models", *LIMITS, right=LIMITS)
 ALL, NONE = "all", "none"
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="The project's name.", show_default=False)]
-Corpora = Annotated[
-    list[str] | None,
-    typer.Option("--corpus", metavar="NAME", help="A corpus that it may search, `all`, or `none`.", show_default=False),
-]
-Models = Annotated[
-    list[str] | None,
-    typer.Option("--model", metavar="NAME", help="A model that it may use, `all`, or `none`.", show_default=False),
-]
-OpenQuestions = Annotated[
-    str | None,
-    typer.Option(
-        "--open-questions", metavar="NUMBER", help="How many may be open at once, or `all`.", show_default=False
-    ),
-]
-Money = Annotated[
-    str | None,
-    typer.Option(
-        "--money", metavar="DOLLARS", help="How many US dollars its runs may spend, or `all`.", show_default=False
-    ),
-]
-StoredBytes = Annotated[
-    str | None,
-    typer.Option(
-        "--stored-bytes", metavar="NUMBER", help="How many its uploaded files may take, or `all`.", show_default=False
-    ),
-]
+Name = Annotated[str, argument("project.name")]
+Corpora = Annotated[list[str] | None, option("project.corpus")]
+Models = Annotated[list[str] | None, option("project.model")]
+OpenQuestions = Annotated[str | None, option("project.open-questions")]
+Money = Annotated[str | None, option("project.money")]
+StoredBytes = Annotated[str | None, option("project.stored-bytes")]
 
 
 @project.command()
@@ -159,15 +132,7 @@ def _row(each: ProjectRecord) -> list[str]:
 
 token = typer.Typer(no_args_is_help=True, help="Make, list and revoke tokens of the service.")
 
-TOKEN_COLUMNS = (
-    Column(title="id"),
-    Column(title="name"),
-    Column(title="project"),
-    Column(title="allows"),
-    Column(title="created"),
-    Column(title="used"),
-    Column(title="until"),
-)
+TOKEN_COLUMNS = titled("id", "name", "project", "allows", "created", "used", "until")
 
 _LIFETIME = re.compile(r"(\d+)(h|d)?")
 _DAYS = {"h": 1 / 24, "d": 1.0}
@@ -175,19 +140,11 @@ _DAYS = {"h": 1 / 24, "d": 1.0}
 
 @token.command("create")
 def create_token(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What the token is for.", show_default=False)],
+    name: Annotated[str, argument("token.create.name")],
     *,
-    scope: Annotated[
-        list[Scope],
-        typer.Option("--scope", metavar="SCOPE", help="What it allows, each with those before it.", show_default=False),
-    ],
-    project: Annotated[
-        str | None, typer.Option("--project", metavar="PROJECT", help="Its project.", show_default="default")
-    ] = None,
-    expires: Annotated[
-        str | None,
-        typer.Option("--expires", metavar="TIME", help="When it expires, as 90d or 12h.", show_default="never"),
-    ] = None,
+    scope: Annotated[list[Scope], option("token.create.scope")],
+    project: Annotated[str | None, option("token.create.project")] = None,
+    expires: Annotated[str | None, option("token.create.expires")] = None,
     json: Json = False,
 ) -> None:
     """Make a token, and print its secret: the only time that it is shown."""
@@ -217,11 +174,7 @@ def list_tokens(*, json: Json = False) -> None:
 
 
 @token.command("revoke")
-def revoke(
-    token: Annotated[str, typer.Argument(metavar="ID", help="The token's id.", show_default=False)],
-    *,
-    json: Json = False,
-) -> None:
+def revoke(token: Annotated[str, argument("token.revoke.token")], *, json: Json = False) -> None:
     """Revoke a token for good. Processes of the service take it for five more seconds."""
     revoked = tokens.revoke_token(token)
     if json:

@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from cotrail.cli.commands.label_causes import read_rows, write_rows
-from cotrail.cli.request_options import Json, RunName, Tags
+from cotrail.cli.commands.errors import read_rows, write_rows
+from cotrail.cli.request_options import Json, RunName, Tags, option
 from cotrail.cli.terminal.output import console, heading, print_json
 from cotrail.cli.terminal.run_text import print_namesakes
 from cotrail.common.humanize import count
@@ -43,25 +43,13 @@ RULE = 100
 
 def annotate(
     run: RunName,
-    sampled: Annotated[int, typer.Option("--sample", min=1, metavar="N", help="How many questions to sample.")] = 40,
-    seed: Annotated[
-        int, typer.Option(metavar="N", help="Draws the same questions in every run over the same questions.")
-    ] = 0,
-    annotator: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who marks; by default the system's user.", show_default=False)
-    ] = None,
-    export: Annotated[
-        Path | None,
-        typer.Option("--export", metavar="FILE", help="Write what is to be judged into this file, to do it there."),
-    ] = None,
-    marked: Annotated[
-        Path | None,
-        typer.Option("--import", metavar="FILE", help="Store what such a file says (`is_true` or `cause`, `note`)."),
-    ] = None,
+    sampled: Annotated[int, option("annotate.sample")] = 40,
+    seed: Annotated[int, option("annotate.seed")] = 0,
+    annotator: Annotated[str | None, option("annotate.annotator")] = None,
+    export: Annotated[Path | None, option("annotate.export")] = None,
+    marked: Annotated[Path | None, option("annotate.import")] = None,
     *,
-    causes: Annotated[
-        bool, typer.Option("--causes", help="Label the causes of wrong answers instead of sentences.")
-    ] = False,
+    causes: Annotated[bool, option("annotate.causes")] = False,
     json: Json = False,
 ) -> None:
     """Mark which sentences of a run's chains of thought aren't true, or label why its answers are wrong.
@@ -77,7 +65,7 @@ def annotate(
     name = annotator_name(annotator)
     if causes:
         # Imported here, as marking sentences needs no rules for causes.
-        from cotrail.cli.commands.label_causes import label_causes
+        from cotrail.cli.commands.errors import label_causes
 
         label_causes(run, name, sampled, seed, export, marked, json=json)
         return
@@ -214,14 +202,9 @@ def _import(run: str, annotator: str, path: Path, *, json: bool) -> None:
 def label(
     run: RunName,
     *,
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help='Its name; "" takes it away.', show_default=False)
-    ] = None,
+    name: Annotated[str | None, option("label.name")] = None,
     tags: Tags = None,
-    untag: Annotated[
-        list[str] | None,
-        typer.Option("--untag", metavar="TAG", help="Take this tag away. May be repeated.", show_default=False),
-    ] = None,
+    untag: Annotated[list[str] | None, option("label.untag")] = None,
     json: Json = False,
 ) -> None:
     """Name and tag a run, or print its name and tags. No digest covers them: they may change at any time.

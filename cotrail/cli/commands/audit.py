@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from cotrail.audit.bundles import write_bundle
 from cotrail.audit.findings import Verification
 from cotrail.audit.records import Record
-from cotrail.cli.request_options import Json, RunName
+from cotrail.cli.request_options import Json, RunName, argument, option
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.cli.terminal.shown_steps import print_prompt
 from cotrail.common.humanize import count
@@ -33,27 +33,14 @@ SUFFIX = ".audit.jsonl.zst"
 
 audit = typer.Typer(help="Verify a run's record, export it, and show the exact prompts.", no_args_is_help=True)
 
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write into this file.", show_default=False)
-]
+Output = Annotated[Path | None, option("audit.output")]
 
 
 @audit.command()
 def verify(
-    what: Annotated[
-        str,
-        typer.Argument(metavar="RUN|FILE", help="A run, or a bundle that `audit export` wrote.", show_default=False),
-    ],
-    digest: Annotated[
-        str | None,
-        typer.Option("--digest", metavar="HEX", help="The run's digest as it was noted down once.", show_default=False),
-    ] = None,
-    plan: Annotated[
-        str | None,
-        typer.Option(
-            "--plan", metavar="HEX", help="The digest of the run's plan as it was published.", show_default=False
-        ),
-    ] = None,
+    what: Annotated[str, argument("audit.verify.what")],
+    digest: Annotated[str | None, option("audit.verify.digest")] = None,
+    plan: Annotated[str | None, option("audit.verify.plan")] = None,
     *,
     json: Json = False,
 ) -> None:
@@ -84,17 +71,8 @@ def verify(
 @audit.command()
 def export(
     run: RunName,
-    question: Annotated[
-        str | None, typer.Option("--question", metavar="QUESTION", help="Only this question, for `--format prov`.")
-    ] = None,
-    form: Annotated[
-        Literal["bundle", "prov"],
-        typer.Option(
-            "--format",
-            help="`bundle`: the whole run, JSON Lines under Zstandard, which `audit verify` checks without a database. "
-            "`prov`: one question as W3C PROV-JSON.",
-        ),
-    ] = "bundle",
+    question: Annotated[str | None, option("audit.export.question")] = None,
+    form: Annotated[Literal["bundle", "prov"], option("audit.export.format")] = "bundle",
     output: Output = None,
     *,
     json: Json = False,
@@ -126,18 +104,9 @@ def export(
 
 @audit.command()
 def prompt(
-    run: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN|STEP_ID", help="The step's run; or the step's id in the table `steps`, and nothing else."
-        ),
-    ],
-    question: Annotated[
-        str | None, typer.Argument(metavar="QUESTION", help="The question's id, or its number in the run, from 1.")
-    ] = None,
-    step: Annotated[
-        int | None, typer.Argument(metavar="STEP", help="The step's number, as `cotrail trace` shows it.")
-    ] = None,
+    run: Annotated[str, argument("audit.prompt.run")],
+    question: Annotated[str | None, argument("audit.prompt.question")] = None,
+    step: Annotated[int | None, argument("audit.prompt.step")] = None,
     *,
     json: Json = False,
 ) -> None:

@@ -5,12 +5,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from cotrail.cli.request_options import Json
+from cotrail.cli.request_options import Json, argument, option
 from cotrail.cli.terminal.output import console, heading, print_json, print_tables, write_text
 from cotrail.common.humanize import count
 from cotrail.services.results import comparing
@@ -26,48 +25,14 @@ SHOWN = 3
 
 
 def compare(
-    runs: Annotated[
-        list[str], typer.Argument(metavar="RUN", help="Two or more runs: ids, names, or `latest`.", show_default=False)
-    ],
+    runs: Annotated[list[str], argument("compare.runs")],
     *,
-    against: Annotated[
-        str | None,
-        typer.Option(
-            "--against",
-            metavar="RUN",
-            help="One of them, with which alone the others are compared; by default each is with each.",
-            show_default=False,
-        ),
-    ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--metric",
-            metavar="NAME",
-            help="A metric to compare by, such as answer_f1; the first one decides. May be repeated. By default the "
-            "main scores that all runs have.",
-            show_default=False,
-        ),
-    ] = None,
-    repeats: Annotated[
-        bool,
-        typer.Option("--repeats", help="Let each run stand for all that repeat it with other seeds, as one system."),
-    ] = False,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="PATH", help="Write the comparison as a page.", show_default=False)
-    ] = None,
-    figure: Annotated[
-        Path | None,
-        typer.Option(
-            "--figure",
-            metavar="PATH",
-            help="Write quality against cost as a figure: .svg, .png or .pdf.",
-            show_default=False,
-        ),
-    ] = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="Print all tables, how they were made, and the questions that differ.")
-    ] = False,
+    against: Annotated[str | None, option("compare.against")] = None,
+    metric: Annotated[list[str] | None, option("compare.metric")] = None,
+    repeats: Annotated[bool, option("compare.repeats")] = False,
+    html: Annotated[Path | None, option("compare.html")] = None,
+    figure: Annotated[Path | None, option("compare.figure")] = None,
+    every: Annotated[bool, option("compare.all")] = False,
     json: Json = False,
 ) -> None:
     """Say which of several runs on the same questions is better, by how much, how sure that is, where and why.

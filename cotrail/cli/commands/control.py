@@ -9,7 +9,7 @@ import typer
 from msgspec.structs import replace
 from rich.progress import Progress, SpinnerColumn, TextColumn
 
-from cotrail.cli.request_options import Json, RunName
+from cotrail.cli.request_options import Json, RunName, argument, option
 from cotrail.cli.terminal.following import follow
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.cli.terminal.run_text import summarize
@@ -51,8 +51,8 @@ def resume(run: RunName, *, json: Json = False) -> None:
 def retry(
     run: RunName,
     *,
-    failed: Annotated[bool, typer.Option("--failed", help="Only questions that failed.")] = False,
-    blocked: Annotated[bool, typer.Option("--blocked", help="Only questions that are blocked.")] = False,
+    failed: Annotated[bool, option("retry.failed")] = False,
+    blocked: Annotated[bool, option("retry.blocked")] = False,
     json: Json = False,
 ) -> None:
     """Try a run's failed and blocked questions again, from the step that they stopped at."""
@@ -68,18 +68,7 @@ def retry(
 
 
 def prioritize(
-    run: RunName,
-    number: Annotated[
-        int,
-        typer.Argument(
-            metavar="NUMBER",
-            help="Any whole number; runs have 0 by default.",
-            callback=_check_priority,
-            show_default=False,
-        ),
-    ],
-    *,
-    json: Json = False,
+    run: RunName, number: Annotated[int, argument("prioritize.number", callback=_check_priority)], *, json: Json = False
 ) -> None:
     """Have a run's questions begun before those of runs with a lower number."""
     prioritized = control.prioritize_run(run, number)
@@ -89,24 +78,8 @@ def prioritize(
 def budget(
     run: RunName,
     *,
-    question_budget: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--question-budget",
-            metavar="LIMIT=N",
-            show_default=False,
-            help="A larger limit of each question, as `tokens=40000`. May be repeated.",
-        ),
-    ] = None,
-    run_budget: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--run-budget",
-            metavar="LIMIT=N",
-            show_default=False,
-            help="The same of all questions together, as `money=10`. May be repeated.",
-        ),
-    ] = None,
+    question_budget: Annotated[list[str] | None, option("budget.question-budget")] = None,
+    run_budget: Annotated[list[str] | None, option("budget.run-budget")] = None,
     json: Json = False,
 ) -> None:
     """Give a run larger limits than it has; the questions that the former ones ended go on from where they were.
@@ -172,19 +145,11 @@ def _outcomes(retried: RetriedRun) -> list[str]:
 
 
 def prune_runs(
-    runs: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="RUN", help="The runs' ids, the beginnings of them, or `latest`.", show_default=False),
-    ] = None,
+    runs: Annotated[list[str] | None, argument("prune.runs")] = None,
     *,
-    older_than: Annotated[
-        float | None,
-        typer.Option(
-            metavar="DAYS", min=0, max=MOST_DAYS, help="All runs that ended, in any way, at least this many days ago."
-        ),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+    older_than: Annotated[float | None, option("prune.older-than", max=MOST_DAYS)] = None,
+    dry_run: Annotated[bool, option("prune.dry-run")] = False,
+    yes: Annotated[bool, option("prune.yes")] = False,
     json: Json = False,
 ) -> None:
     """Remove runs permanently: their questions, steps and attempts, and paragraphs that no other run refers to.

@@ -20,9 +20,9 @@ from rich.progress import (
 )
 from rich.progress import Progress as Bar
 
-from cotrail.cli.request_options import Json, completing
+from cotrail.cli.request_options import Json, argument, completing, option
 from cotrail.cli.terminal.following import at_intervals
-from cotrail.cli.terminal.output import Column, console, grid, heading, print_json, print_rows
+from cotrail.cli.terminal.output import console, grid, heading, print_json, print_rows, titled
 from cotrail.common.humanize import count, duration, size
 from cotrail.data.corpora.building import BuildProgress, CompleteCorpus, build_corpus
 from cotrail.data.datasets.registry import DATASETS, RECIPES, find_recipe
@@ -40,29 +40,10 @@ data = typer.Typer(
 
 @data.command()
 def get(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME",
-            help="What to fetch; without it, what there is.",
-            show_default=False,
-            autocompletion=completing(published),
-        ),
-    ] = None,
+    name: Annotated[str | None, argument("data.get.name", autocompletion=completing(published))] = None,
     *,
-    to: Annotated[
-        Path | None,
-        typer.Option("--to", metavar="DIR", help="The folder to write to; by default NAME, here.", show_default=False),
-    ] = None,
-    mirror: Annotated[
-        str | None,
-        typer.Option(
-            "--mirror",
-            metavar="URL",
-            help="Fetch URL/NAME/FILE, e.g. from a folder served to others.",
-            show_default=False,
-        ),
-    ] = None,
+    to: Annotated[Path | None, option("data.get.to")] = None,
+    mirror: Annotated[str | None, option("data.get.mirror")] = None,
     json: Json = False,
 ) -> None:
     """Fetch published questions and corpora; an interrupted download continues where it was.
@@ -106,24 +87,11 @@ class BuiltCorpus(Struct, frozen=True, kw_only=True):
 
 @data.command()
 def build(
-    dataset: Annotated[
-        str, typer.Argument(metavar="DATASET", help=f"One of {', '.join(RECIPES)}.", show_default=False)
-    ],
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="PATH",
-            help="The published files that it is made from; `cotrail datasets NAME` says which.",
-            show_default=False,
-        ),
-    ],
-    output: Annotated[
-        Path, typer.Option("--output", metavar="FILE", help="The corpus file to write.", show_default=False)
-    ],
+    dataset: Annotated[str, argument("data.build.dataset", words={"recipes": ", ".join(RECIPES)})],
+    paths: Annotated[list[Path], argument("data.build.paths")],
+    output: Annotated[Path, option("data.build.output")],
     *,
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", min=0, help="Shuffles the paragraphs of IIRC's pages.")
-    ] = 0,
+    seed: Annotated[int, option("data.build.seed")] = 0,
     json: Json = False,
 ) -> None:
     """Build a dataset's corpus as the paper did; an interrupted build continues where it was.
@@ -153,17 +121,13 @@ def build(
 
 @data.command()
 def sample(
-    dataset: Annotated[
-        str, typer.Argument(metavar="DATASET", help=f"One of {', '.join(DATASETS)}.", show_default=False)
-    ],
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="A question file.", show_default=False)],
-    output: Annotated[
-        Path, typer.Option("--output", metavar="DIR", help="The folder to write both files to.", show_default=False)
-    ],
+    dataset: Annotated[str, argument("data.sample.dataset", words={"datasets": ", ".join(DATASETS)})],
+    path: Annotated[Path, argument("data.sample.path")],
+    output: Annotated[Path, option("data.sample.output")],
     *,
-    development: Annotated[int, typer.Option("--development", metavar="N", min=0, help="How many to tune with.")] = 100,
-    test: Annotated[int, typer.Option("--test", metavar="N", min=0, help="How many others to test with.")] = 500,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Another seed draws other questions.")] = 0,
+    development: Annotated[int, option("data.sample.development")] = 100,
+    test: Annotated[int, option("data.sample.test")] = 500,
+    seed: Annotated[int, option("data.sample.seed")] = 0,
     json: Json = False,
 ) -> None:
     """Draw development and test questions, none in both, as files of the same format.
@@ -248,22 +212,14 @@ def _print_published(*, json: bool) -> None:
         print_json(published())
         return
     rows = [[name, files.what, files.licence, files.source] for name, files in published().items()]
-    print_rows(console(), [Column(title=title) for title in ("name", "what", "licence", "from")], rows)
+    print_rows(console(), titled("name", "what", "licence", "from"), rows)
 
 
 # `cotrail datasets`: the datasets whose questions can be read.
 
 
 def datasets(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME",
-            help="The dataset to describe.",
-            show_default=False,
-            autocompletion=completing(lambda: DATASETS),
-        ),
-    ] = None,
+    name: Annotated[str | None, argument("datasets.name", autocompletion=completing(lambda: DATASETS))] = None,
     *,
     json: Json = False,
 ) -> None:
@@ -277,9 +233,7 @@ def datasets(
         _print_dataset(console(), operations.describe_dataset(name))
     else:
         titles = ("dataset", "asks for", "metric", "corpus")
-        print_rows(
-            console(), [Column(title=title) for title in titles], [_row(each) for each in operations.list_datasets()]
-        )
+        print_rows(console(), titled(*titles), [_row(each) for each in operations.list_datasets()])
         hint = "`cotrail datasets NAME` says where to get the files."
         console().print(hint, style="dim", soft_wrap=True)
 

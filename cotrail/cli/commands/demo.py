@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.text import Text
 from sqlalchemy import Engine
 
-from cotrail.cli.commands.sample import SAMPLE
+from cotrail.cli.commands.start import SAMPLE, pasteable, print_commands
+from cotrail.cli.request_options import option
 from cotrail.cli.terminal.diagnosis import start, startable_stack
 from cotrail.cli.terminal.following import growing_traces
 from cotrail.cli.terminal.output import ENDING, console, grid, heading, write_text
-from cotrail.cli.terminal.pasting import pasteable, print_commands
 from cotrail.cli.terminal.run_text import INCOMPLETE, closing_line, print_reasons
 from cotrail.cli.terminal.verdict_tables import print_scores
 from cotrail.common.humanize import count, duration, percent
@@ -46,9 +46,7 @@ BUNDLED_MODEL = "smollm2-135m"
 
 
 def demo(
-    *,
-    every: Annotated[bool, typer.Option("--all", help="Ask all 32 questions instead of the first eight.")] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the stack running afterwards.")] = False,
+    *, every: Annotated[bool, option("demo.all")] = False, keep: Annotated[bool, option("demo.keep")] = False
 ) -> None:
     """Show everything on the bundled sample: start the stack, index, ask, score, write a report, stop the stack.
 

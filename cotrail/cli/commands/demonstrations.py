@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cotrail.cli.request_options import Json, RunName
+from cotrail.cli.request_options import Json, RunName, option
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.common.humanize import count
 from cotrail.core.demonstrations import AnswerForm
@@ -25,45 +25,19 @@ demonstrations = typer.Typer(
 
 @demonstrations.command()
 def build(
-    dataset: Annotated[str, typer.Option(metavar="NAME", help=f"One of {', '.join(DATASETS)}.", show_default=False)],
-    questions: Annotated[Path, typer.Option(metavar="PATH", help="The question file.", show_default=False)],
-    output: Annotated[
-        Path, typer.Option(metavar="PATH", help="The file to write; with --all the folder.", show_default=False)
-    ],
+    dataset: Annotated[str, option("demonstrations.build.dataset", words={"datasets": ", ".join(DATASETS)})],
+    questions: Annotated[Path, option("demonstrations.build.questions")],
+    output: Annotated[Path, option("demonstrations.build.output")],
     *,
-    annotations: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="PATH",
-            help='The chains: `{"id": "...", "chain": ["...", "So the answer is: ..."]}` a line. Without it, those of '
-            "the question file.",
-            show_default=False,
-        ),
-    ] = None,
+    annotations: Annotated[Path | None, option("demonstrations.build.annotations")] = None,
     distractors: Annotated[
-        int | None,
-        typer.Option(
-            min=DISTRACTORS[0],
-            max=DISTRACTORS[-1],
-            metavar="M",
-            help="How many in addition to the gold paragraphs; 0: no context.  [default: 2]",
-            show_default=False,
-        ),
+        int | None, option("demonstrations.build.distractors", min=DISTRACTORS[0], max=DISTRACTORS[-1])
     ] = None,
-    form: Annotated[
-        FormName | None, typer.Option(help="What follows `A:`.  [default: cot]", show_default=False)
-    ] = None,
-    style: Annotated[
-        Style | None,
-        typer.Option(help="With an instruction before each question or without.  [default: codex]", show_default=False),
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Picks and shuffles paragraphs.")] = 0,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Every form, style and M, named as the IRCoT authors named theirs.")
-    ] = False,
-    corpus: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Where a `jsonl` file's gold paragraphs are that it gives by id.")
-    ] = None,
+    form: Annotated[FormName | None, option("demonstrations.build.form")] = None,
+    style: Annotated[Style | None, option("demonstrations.build.style")] = None,
+    seed: Annotated[int, option("demonstrations.build.seed")] = 0,
+    everything: Annotated[bool, option("demonstrations.build.all")] = False,
+    corpus: Annotated[str | None, option("demonstrations.build.corpus")] = None,
     json: Json = False,
 ) -> None:
     """Build demonstrations: gold paragraphs, M distractors, the question and its answer.
@@ -95,27 +69,13 @@ def build(
 @demonstrations.command("from-run")
 def from_run(
     run: RunName,
-    output: Annotated[Path, typer.Option(metavar="PATH", help="The file to write.", show_default=False)],
+    output: Annotated[Path, option("demonstrations.from-run.output")],
     *,
-    number: Annotated[
-        int, typer.Option(metavar="K", min=1, help="How many clusters, each of which gives a demonstration at most.")
-    ] = 8,
-    embedder: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="The model that compares questions.  [default: the run's]", show_default=False
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, help="The seed of the clusters.  [default: the run's]", show_default=False),
-    ] = None,
-    question_words: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Words of a demonstration's question, at most.")
-    ] = Simple().question_words,
-    steps: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Steps of a demonstration's chain, at most.")
-    ] = Simple().steps,
+    number: Annotated[int, option("demonstrations.from-run.number")] = 8,
+    embedder: Annotated[str | None, option("demonstrations.from-run.embedder")] = None,
+    seed: Annotated[int | None, option("demonstrations.from-run.seed")] = None,
+    question_words: Annotated[int, option("demonstrations.from-run.question-words")] = Simple().question_words,
+    steps: Annotated[int, option("demonstrations.from-run.steps")] = Simple().steps,
     json: Json = False,
 ) -> None:
     """Build demonstrations for auto-cot: chains that a model wrote, of questions unlike one another.

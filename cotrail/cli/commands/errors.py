@@ -1,32 +1,44 @@
-"""`cotrail errors`: the causes of a run's wrong answers."""
+"""`cotrail errors`: the causes of a run's wrong answers; `cotrail annotate --causes`: a person labels them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
+import msgspec
 import typer
+from msgspec import Struct
 from rich.console import Console
+from rich.padding import Padding
 from rich.progress import track
+from rich.rule import Rule
+from rich.text import Text
 
-from cotrail.cli.request_options import Json, RunName
-from cotrail.cli.terminal.output import Column, console, heading, print_json, print_rows
+from cotrail.cli.request_options import Json, RunName, option
+from cotrail.cli.terminal.output import INTERVAL, console, heading, print_json, print_rows, titled
 from cotrail.common.humanize import count, number, percent, percent_range
+from cotrail.common.json_files import problem_of
+from cotrail.common.printable_text import one_line
+from cotrail.common.text_files import MAX_FILE_BYTES, numbered_lines, opened
 from cotrail.errors import InputError
-from cotrail.services.results import causes
+from cotrail.services.results import cause_labels, causes
+from cotrail.services.results.cause_labels import (
+    Case,
+    CauseLabel,
+    CauseRow,
+    LabellingSession,
+    LabellingSummary,
+    rows_of,
+)
 from cotrail.services.results.causes import Cause, CauseCount, CheckedQuestion, LabelAgreement, RunErrors, WrongAnswer
+from cotrail.services.runs import labels
 
 
 def errors(
     run: RunName,
     *,
-    questions: Annotated[
-        bool, typer.Option("--questions", help="List the wrong answers with their causes and the facts behind them.")
-    ] = False,
-    kinds: Annotated[bool, typer.Option("--kinds", help="Count the causes for each kind of questions too.")] = False,
-    figure: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw the shares into this file, .svg or .png.", show_default=False),
-    ] = None,
+    questions: Annotated[bool, option("errors.questions")] = False,
+    kinds: Annotated[bool, option("errors.kinds")] = False,
+    figure: Annotated[Path | None, option("errors.figure")] = None,
     json: Json = False,
 ) -> None:
     """Say why a run's wrong answers are wrong, by rules over what is recorded.
@@ -81,13 +93,8 @@ def _print(screen: Console, found: RunErrors, *, kinds: bool, questions: bool) -
 
 
 def _print_causes(screen: Console, causes: Iterable[CauseCount]) -> None:
-    columns = (
-        Column(title="cause"),
-        Column(title="answers", right=True, style="bold"),
-        Column(title="share", right=True),
-        Column(title="95 % interval", whole=True),
-        Column(title="signs", right=True),
-    )
+    titles = ("cause", "answers", "share", INTERVAL, "signs")
+    columns = titled(*titles, right=("answers", "share", "signs"), whole=(INTERVAL,), bold=("answers",))
     print_rows(screen, columns, [list(_cells(each)) for each in causes])
     screen.print("cause: the first that applies; signs: the wrong answers to which it applies at all", style="dim")
 
@@ -117,7 +124,7 @@ def _print_counts(
 ) -> None:
     """A table of counts; its columns are the causes that are named in any row."""
     named = [cause for cause in Cause if any(cause in row for row in counts.values())]
-    columns = [Column(title=title), *(Column(title=cause, right=True) for cause in named)]
+    columns = titled(title, *named, right=named)
     rows = [[str(name), *(f"{row.get(cause, 0):,}" for cause in named)] for name, row in counts.items()]
     print_rows(screen, columns, rows)
 
@@ -130,3 +137,157 @@ def _print_question(screen: Console, each: WrongAnswer) -> None:
     for label in each.labels:
         note = f": {label.note}" if label.note else ""
         screen.print(f"   {label.annotator} says {label.cause}{note}", soft_wrap=True)
+
+
+# Files of sentences to be judged, and of causes to be labelled, which people fill in.
+
+RowT = TypeVar("RowT", bound=Struct)
+
+
+def write_rows(path: Path, rows: Sequence[Struct]) -> None:
+    """Writes an annotation file; InputError where it can't be written or is there already, as it may hold marks."""
+    try:
+        # Exclusive creation, as a file that is there may hold hours of a person's work.
+        with path.open("xb") as file:
+            file.writelines(msgspec.json.encode(row) + b"\n" for row in rows)
+    except FileExistsError as error:
+        raise InputError(f"{path} is there already and may hold marks; import it, or name another file") from error
+    except OSError as error:
+        raise InputError(f"{path} can't be written ({error.strerror}); name another file") from error
+
+
+def read_rows(path: Path, form: type[RowT]) -> dict[str, RowT]:
+    """The rows of an annotation file by their place in it; InputError says where one has another form."""
+    rows: dict[str, RowT] = {}
+    with opened(path, InputError) as file:
+        for number, line in numbered_lines(file, str(path), InputError, MAX_FILE_BYTES):
+            if line.strip():
+                rows[f"{path}:{number}"] = _row(line, f"{path}:{number}", form)
+    return rows
+
+
+def _row(raw: bytes, place: str, form: type[RowT]) -> RowT:
+    try:
+        return msgspec.json.decode(raw, type=form)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(
+            f"{place}: {problem_of(error, raw, form)}; each line is an object as the exported file has it"
+        ) from error
+
+
+CAUSES = {str(number): cause for number, cause in enumerate(Cause, start=1)}
+"""The causes by the keys that choose them."""
+
+KEYS = "y as the rules say · " + " · ".join(f"{key} {cause}" for key, cause in CAUSES.items())
+FURTHER_KEYS = "s skip · u undo · q quit; after y or a number a note, if you like"
+
+RULE = 100
+"""The most columns of the line between two answers."""
+
+
+def label_causes(
+    run: str, annotator: str, size: int, seed: int, export: Path | None, filled: Path | None, *, json: bool
+) -> None:
+    """Asks for labels, writes a file to label, or reads one."""
+    run_id = labels.identify(run).run
+    if filled:
+        rows = read_rows(filled, CauseRow)
+        summary = cause_labels.fill_in(run_id, annotator=annotator, rows=rows, follow=followed)
+    else:
+        cases = cause_labels.cases(run_id, size=size, seed=seed, follow=followed)
+        if export:
+            _export(run_id, annotator, export, cases, json=json)
+            return
+        summary = _ask(run_id, annotator, cases)
+    if json:
+        print_json(summary)
+        return
+    console().print(
+        f"{summary.run}: {summary.annotator} has labelled {summary.labelled:,} of "
+        f"{count(summary.answers, 'wrong answer')}. `cotrail errors {summary.run}` shows the labels next to the rules.",
+        soft_wrap=True,
+    )
+
+
+def _ask(run: str, annotator: str, cases: tuple[Case, ...]) -> LabellingSummary:
+    labelled = {label.question_id for label in cause_labels.list_labels(run, annotator)}
+
+    def record(label: CauseLabel) -> None:
+        cause_labels.label(run, [label])
+
+    def forget(question: str) -> None:
+        cause_labels.forget(run, question=question, annotator=annotator)
+
+    screen, session = console(), LabellingSession(annotator, cases, labelled, record, forget)
+    while (case := session.next) is not None:
+        _show(screen, case, session.left)
+        key, note = _ask_key(screen)
+        if key == "q":
+            break
+        _apply(session, case, key, note)
+    return cause_labels.summary(run, annotator=annotator, questions=[case.wrong.question_id for case in cases])
+
+
+def _ask_key(screen: Console) -> tuple[str, str]:
+    """The key that the person types, and the note after it; asks again where it is none."""
+    while True:
+        typed = typer.prompt("cause?", prompt_suffix=" ").strip()
+        key, _, note = typed.partition(" ")
+        # Arrow keys arrive as escape sequences, which would become part of the note.
+        if (key == "y" or key in CAUSES) and note.isprintable():
+            return key, note.strip()
+        if key in ("s", "u", "q") and not note:
+            return key, ""
+        _show_keys(screen)
+
+
+def _apply(session: LabellingSession, case: Case, key: str, note: str) -> None:
+    match key:
+        case "u":
+            session.undo()
+        case "s":
+            session.skip()
+        case _:
+            session.label(case, CAUSES.get(key, case.wrong.cause), note)
+
+
+def _show(screen: Console, case: Case, left: int) -> None:
+    """Prints a wrong answer below its gold paragraphs, its question and its chain."""
+    wrong = case.wrong
+    screen.print(Rule(style="dim"), width=min(screen.width, RULE))
+    for gold in case.gold:
+        screen.print(Text(one_line(gold.name), style="bold").append(f"  {one_line(gold.text)}", style="not bold dim"))
+        screen.print(_indented(Text(gold.fate)))
+    screen.print()
+    screen.print(heading(wrong.question))
+    for sentence in case.sentences:
+        screen.print(_indented(Text(sentence, style="dim")))
+    given = "no answer" if wrong.answer is None else wrong.answer or "(empty)"
+    screen.print(_indented(Text(given, style="bold yellow").append(f"  published: {' / '.join(wrong.answers)}", "dim")))
+    screen.print(Text(wrong.cause, style="bold").append(f": {wrong.facts}", style="not bold"))
+    for sign in wrong.signs[1:]:
+        screen.print(Text(f"also {sign.cause}: {sign.facts}", style="dim"))
+    screen.print(f"question {wrong.question_id}; {count(left, 'answer')} to go", style="dim")
+    _show_keys(screen)
+
+
+def _show_keys(screen: Console) -> None:
+    screen.print(KEYS, style="dim")
+    screen.print(FURTHER_KEYS, style="dim")
+
+
+def _indented(text: Text) -> Padding:
+    return Padding(text, (0, 0, 0, 3), expand=False)
+
+
+def _export(run: str, annotator: str, path: Path, cases: tuple[Case, ...], *, json: bool) -> None:
+    rows = rows_of(run, cases, cause_labels.list_labels(run, annotator))
+    write_rows(path, rows)
+    if json:
+        print_json({"run": run, "annotator": annotator, "export": str(path), "answers": len(rows)})
+        return
+    console().print(
+        f"{count(len(rows), 'wrong answer')} in {path}. Fill in `cause`, one of {', '.join(Cause)}; then: "
+        f"cotrail annotate {run} --causes --import {path}",
+        soft_wrap=True,
+    )

@@ -12,9 +12,9 @@ from rich.progress import track
 from rich.text import Text
 from sqlalchemy import Connection
 
-from cotrail.cli.request_options import Json, refuse_elsewhere
+from cotrail.cli.request_options import Json, argument, option, refuse_elsewhere
 from cotrail.cli.terminal.following import describe, display, follow_job
-from cotrail.cli.terminal.output import Column, console, heading, print_json, print_rows, print_tables
+from cotrail.cli.terminal.output import console, heading, print_json, print_rows, print_tables, titled
 from cotrail.cli.terminal.run_text import INCOMPLETE, print_reasons, stuck_line
 from cotrail.common.humanize import count
 from cotrail.services.operations.operation import is_remote
@@ -36,18 +36,14 @@ experiment = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-ExperimentName = Annotated[
-    str, typer.Argument(metavar="EXPERIMENT", help="The experiment's name, or `latest`.", show_default=False)
-]
+ExperimentName = Annotated[str, argument("experiment.name")]
 
 
 @experiment.command()
 def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The experiment.", show_default=False)],
+    file: Annotated[Path, argument("experiment.run.file")],
     *,
-    no_reuse: Annotated[
-        bool, typer.Option("--no-reuse", help="Compute every step again, even those that another run computed.")
-    ] = False,
+    no_reuse: Annotated[bool, option("experiment.run.no-reuse")] = False,
     json: Json = False,
 ) -> None:
     """Queue the whole protocol and show progress until it is done.
@@ -125,19 +121,9 @@ def print_report(summary: str, tables: Sequence[Sheet], screen: Console) -> None
 @experiment.command()
 def report(
     name: ExperimentName,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            metavar="DIR",
-            help="Write report.html, report.md and the figures (SVG, PNG) here, instead of printing the tables.",
-            show_default=False,
-        ),
-    ] = None,
+    output: Annotated[Path | None, option("experiment.report.output")] = None,
     *,
-    runs: Annotated[
-        bool, typer.Option("--runs/--no-runs", help="With --output, write a page of each run too, to runs/ there.")
-    ] = True,
+    runs: Annotated[bool, option("experiment.report.runs")] = True,
     json: Json = False,
 ) -> None:
     """Print the paper's tables for an experiment's results next to the published figures, and draw its figures.
@@ -184,7 +170,7 @@ def show(name: ExperimentName = "latest", *, json: Json = False) -> None:
     screen = console()
     screen.print(heading(described.experiment))
     screen.print(Text(as_toml(described.plan["experiment"])), soft_wrap=True)
-    columns = Column(title="cell"), Column(title="run"), Column(title="questions")
+    columns = titled("cell", "run", "questions")
     rows = [
         [cell, each.run, ", ".join(f"{number} {status}" for status, number in each.questions.items() if number)]
         for cell, each in described.runs.items()

@@ -7,9 +7,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from cotrail.cli.request_options import Json, RunName, Tags
+from cotrail.cli.request_options import Json, RunName, Tags, option
 from cotrail.cli.terminal.following import follow
-from cotrail.cli.terminal.output import Cell, Column, console, print_json, print_rows
+from cotrail.cli.terminal.output import INTERVAL, Cell, console, print_json, print_rows, titled
 from cotrail.cli.terminal.run_text import INCOMPLETE, print_namesakes, summarize
 from cotrail.cli.terminal.verdict_tables import shown_interval
 from cotrail.common.humanize import count, percent
@@ -28,84 +28,18 @@ from cotrail.services.runs.repeating import RepeatedRun, ReplayedRun, begin_repe
 
 def fork(
     run: RunName,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            "--at",
-            metavar="STEP",
-            help="Take over the steps before this one, whatever the new settings would have asked for: a step's number "
-            "in `cotrail trace`, a negative one counted from the end, or a kind of step, whose first is meant. Without "
-            "it, all steps that the new settings would have asked for in the same way.",
-            show_default=False,
-        ),
-    ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="A setting of the system, by its dotted path or the last part of it, or model, profile, seed, "
-            "temperature. May be given several times.",
-            show_default=False,
-        ),
-    ] = None,
-    engines: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--engine",
-            metavar="ROLE=NAME",
-            help=f"The engine of a role: {', '.join(ROLES)}, or another of the system's. May be given several times.",
-            show_default=False,
-        ),
-    ] = None,
-    keys: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--question", metavar="ID", help="Only this question. May be given several times.", show_default=False
-        ),
-    ] = None,
-    query: Annotated[
-        str | None,
-        typer.Option(
-            "--query",
-            metavar="TEXT",
-            help="Search for this at the step `--at` of the one `--question`, instead of what the system asks for.",
-            show_default=False,
-        ),
-    ] = None,
-    prompt: Annotated[
-        str | None,
-        typer.Option(
-            "--prompt",
-            metavar="TEXT",
-            help="Show this to the model at that step, instead of its prompt: `cotrail audit prompt` prints one.",
-            show_default=False,
-        ),
-    ] = None,
-    text: Annotated[
-        str | None,
-        typer.Option(
-            "--text",
-            metavar="TEXT",
-            help="Take this for what the model wrote at that step, without asking it.",
-            show_default=False,
-        ),
-    ] = None,
-    name: Annotated[
-        str | None, typer.Option("--name", metavar="NAME", help="A name for the new run.", show_default=False)
-    ] = None,
+    at: Annotated[str | None, option("fork.at")] = None,
+    changes: Annotated[list[str] | None, option("fork.set")] = None,
+    engines: Annotated[list[str] | None, option("fork.engine", words={"roles": ", ".join(ROLES)})] = None,
+    keys: Annotated[list[str] | None, option("fork.question")] = None,
+    query: Annotated[str | None, option("fork.query")] = None,
+    prompt: Annotated[str | None, option("fork.prompt")] = None,
+    text: Annotated[str | None, option("fork.text")] = None,
+    name: Annotated[str | None, option("fork.name")] = None,
     tags: Tags = None,
-    plan: Annotated[
-        str | None,
-        typer.Option(
-            "--plan",
-            metavar="PATH",
-            help="What is stated of its evaluation beforehand, a TOML file.",
-            show_default=False,
-        ),
-    ] = None,
+    plan: Annotated[str | None, option("fork.plan")] = None,
     *,
-    wait: Annotated[bool, typer.Option("--wait", help="Show progress until the run is done.")] = False,
+    wait: Annotated[bool, option("fork.wait")] = False,
     json: Json = False,
 ) -> None:
     """Start a new run that takes over recorded steps of another one and computes only what follows.
@@ -174,30 +108,11 @@ SHOWN = 20
 
 def repeat(
     run: RunName,
-    share: Annotated[
-        str | None,
-        typer.Option(
-            "--share",
-            metavar="SHARE",
-            help=f"The share of the questions of which a step is repeated, as 5% or 0.05; {SHARE:.0%} by default.",
-            show_default=False,
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Draws the questions and their steps.")] = 0,
-    kinds: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--kind",
-            metavar="KIND",
-            help="Only steps of this kind are drawn, such as read or retrieve; by default all that language models "
-            "carry out. May be repeated.",
-            show_default=False,
-        ),
-    ] = None,
+    share: Annotated[str | None, option("repeat.share", words={"share": f"{SHARE:.0%}"})] = None,
+    seed: Annotated[int, option("repeat.seed")] = 0,
+    kinds: Annotated[list[str] | None, option("repeat.kind")] = None,
     *,
-    wait: Annotated[
-        bool, typer.Option("--wait/--no-wait", help="Show progress until the steps are repeated, and what came out.")
-    ] = True,
+    wait: Annotated[bool, option("repeat.wait")] = True,
     json: Json = False,
 ) -> None:
     """Carry out some steps of a run again, in a run of their own, and print how many come out otherwise.
@@ -250,9 +165,8 @@ def _repeat_summary(begun: RepeatedRun) -> str:
 
 def _print_report(screen: Console, report: RepeatReport) -> None:
     screen.print()
-    columns = [Column(title="step"), Column(title="carried out by"), Column(title="profile")]
-    columns += [Column(title=title, right=True) for title in ("repeated", "otherwise", "share")]
-    columns.append(Column(title="95 % interval", whole=True))
+    figures = ("repeated", "otherwise", "share")
+    columns = titled("step", "carried out by", "profile", *figures, INTERVAL, right=figures, whole=(INTERVAL,))
     rows: list[list[Cell]] = [
         [each.kind, shortened(each.engine), each.profile, *_figures(each.steps)] for each in report.by_engine
     ]
@@ -312,5 +226,5 @@ def _show(replayed: ReplayedRun) -> None:
         which = f"{'step' if len(steps) == 1 else 'steps'} {', '.join(map(str, steps))}"
         screen.print(f"question {question}: {which} edited by a person; what came of it is what the system received.")
     if replayed.diverged:
-        columns = Column(title="question"), Column(title="where the code diverges")
+        columns = titled("question", "where the code diverges")
         print_rows(screen, columns, [[each.key, Text(each.divergence)] for each in replayed.diverged])

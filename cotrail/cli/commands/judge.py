@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from cotrail.cli.request_options import Json, RunName, Tags, completing, limits_in
+from cotrail.cli.request_options import Json, RunName, Tags, completing, limits_in, option
 from cotrail.cli.terminal.following import follow
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.cli.terminal.run_text import INCOMPLETE, celery_app, print_estimate, print_warnings, summarize
@@ -34,56 +34,21 @@ def _rubrics() -> tuple[str, ...]:
     return BUILT_IN
 
 
-def _option(name: str, value: str, text: str, **more: Any) -> Any:
-    return typer.Option(name, metavar=value, help=text, show_default=False, **more)
-
-
 def judge(
     run: RunName,
-    models: Annotated[
-        list[str] | None,
-        _option("--model", "NAME", "The model that judges; the default one without this. Each further one judges too."),
-    ] = None,
-    rubric: Annotated[
-        str,
-        _option(
-            "--rubric",
-            "NAME|FILE",
-            "What it goes by: `correct` (the default), `browsecomp-plus`, `frames`, `simpleqa`, `crag`, `faithful`, "
-            "`preference`, or a TOML file of your own.",
-            autocompletion=completing(_rubrics),
-        ),
-    ] = "correct",
-    against: Annotated[
-        str | None, _option("--against", "RUN", "The other run, whose answers a preference is compared with.")
-    ] = None,
-    limit: Annotated[int | None, _option("--limit", "N", "Only the first N questions.", min=1)] = None,
-    profile: Annotated[
-        str | None, _option("--profile", "NAME", "`fast`, or `deterministic`: the same bytes whatever happens.")
-    ] = None,
-    serving: Annotated[
-        str | None, _option("--serving", "NAME", "`live` (the default), or `batch`: in batches, for less money.")
-    ] = None,
-    budget: Annotated[
-        list[str] | None,
-        _option("--run-budget", "LIMIT=N", "The most that each judge may take, as `money=5`. May be repeated."),
-    ] = None,
-    name: Annotated[str | None, _option("--name", "NAME", "A name for the judge's run.")] = None,
+    models: Annotated[list[str] | None, option("judge.model")] = None,
+    rubric: Annotated[str, option("judge.rubric", autocompletion=completing(_rubrics))] = "correct",
+    against: Annotated[str | None, option("judge.against")] = None,
+    limit: Annotated[int | None, option("judge.limit")] = None,
+    profile: Annotated[str | None, option("judge.profile")] = None,
+    serving: Annotated[str | None, option("judge.serving")] = None,
+    budget: Annotated[list[str] | None, option("judge.run-budget")] = None,
+    name: Annotated[str | None, option("judge.name")] = None,
     tags: Tags = None,
     *,
-    estimate: Annotated[
-        bool, typer.Option("--estimate", help="Say what judging may take and cost, and don't begin it.")
-    ] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Show progress until the verdicts are there.")] = False,
-    labels: Annotated[
-        Path | None,
-        _option(
-            "--calibrate",
-            "LABELS",
-            "Compare the run's judges with people's labels, a file of lines such as "
-            '{"id": "q1", "correct": true}; with --model, once the verdicts are there.',
-        ),
-    ] = None,
+    estimate: Annotated[bool, option("judge.estimate")] = False,
+    wait: Annotated[bool, option("judge.wait")] = False,
+    labels: Annotated[Path | None, option("judge.calibrate")] = None,
     json: Json = False,
 ) -> None:
     """Have language models grade the answers of a run that has ended, by a rubric.
@@ -182,10 +147,7 @@ def _summary(judge: SubmittedJudge) -> str:
 
 
 def verdicts(
-    run: RunName,
-    *,
-    questions: Annotated[bool, typer.Option("--questions", help="Show the verdicts on each question, too.")] = False,
-    json: Json = False,
+    run: RunName, *, questions: Annotated[bool, option("verdicts.questions")] = False, json: Json = False
 ) -> None:
     """Show what judges say of a run: their verdicts, with means and intervals, and how far they agree.
 

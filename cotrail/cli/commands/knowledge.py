@@ -11,7 +11,7 @@ from msgspec import Struct
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from cotrail.cli.request_options import Json, refuse_elsewhere
+from cotrail.cli.request_options import Json, argument, option, refuse_elsewhere
 from cotrail.cli.terminal.output import Column, console, print_json, print_rows
 from cotrail.common.humanize import duration, number
 from cotrail.common.optional_packages import installed_with
@@ -26,7 +26,7 @@ knowledge = typer.Typer(
     name="knowledge", help="Build and query the knowledge sources of Rethinking with Retrieval.", no_args_is_help=True
 )
 
-SourceName = Annotated[str, typer.Argument(metavar="SOURCE", help=f"One of {', '.join(SOURCES)}.", show_default=False)]
+SourceName = Annotated[str, argument("knowledge.source", words={"sources": ", ".join(SOURCES)})]
 
 
 class BuiltSource(Struct, frozen=True, kw_only=True):
@@ -66,21 +66,8 @@ def build(
 
 @knowledge.command()
 def wikidata(
-    names: Annotated[
-        list[str],
-        typer.Option(
-            "--fetch",
-            metavar="NAME",
-            help="An entity to add: its id (Q868), or its page's title in English Wikipedia; may be repeated.",
-            show_default=False,
-        ),
-    ],
-    url: Annotated[
-        str,
-        typer.Option(
-            "--url", metavar="URL", help="The API to ask, e.g. https://www.wikidata.org/w/api.php", show_default=False
-        ),
-    ],
+    names: Annotated[list[str], option("knowledge.wikidata.fetch")],
+    url: Annotated[str, option("knowledge.wikidata.url")],
     *,
     json: Json = False,
 ) -> None:
@@ -109,12 +96,8 @@ def list_sources(*, json: Json = False) -> None:
 @knowledge.command()
 def ask(
     source: SourceName,
-    text: Annotated[
-        str, typer.Argument(metavar="TEXT", help="A sentence, or the premise of a hypothesis.", show_default=False)
-    ],
-    other: Annotated[
-        str, typer.Argument(metavar="OTHER", help="The hypothesis, for wordnet and conceptnet.", show_default=False)
-    ] = "",
+    text: Annotated[str, argument("knowledge.ask.text")],
+    other: Annotated[str, argument("knowledge.ask.other")] = "",
     *,
     json: Json = False,
 ) -> None:

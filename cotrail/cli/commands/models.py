@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import typer
 from rich.console import Console
 from rich.text import Text
 
-from cotrail.cli.request_options import Json, completing, refuse_elsewhere
-from cotrail.cli.terminal.output import Column, console, grid, heading, print_exact, print_json, print_rows
+from cotrail.cli.request_options import Json, argument, completing, option, refuse_elsewhere
+from cotrail.cli.terminal.output import console, grid, heading, print_exact, print_json, print_rows, titled
 from cotrail.configuration.settings import settings
 from cotrail.engines.language_models.providers import PROVIDERS, engine_at, provided
 from cotrail.errors import InputError
@@ -21,35 +20,12 @@ from cotrail.services.operations.operation import is_remote
 
 
 def models(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NAME | add NAME", help="A model to describe, or to add.", show_default=False),
-    ] = None,
+    words: Annotated[list[str] | None, argument("models.words")] = None,
     *,
-    url: Annotated[
-        str | None, typer.Option("--url", metavar="URL", help="With `add`: where its server is.", show_default=False)
-    ] = None,
-    key_variable: Annotated[
-        str | None,
-        typer.Option(
-            "--key-variable",
-            metavar="NAME",
-            help="With `add`: the environment variable of its key.",
-            show_default=False,
-        ),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            metavar="NAME",
-            help="With `add`: what the server calls it, if it has several.",
-            show_default=False,
-        ),
-    ] = None,
-    ask: Annotated[
-        bool, typer.Option("--ask", help="Ask a served model what it takes, and print the table that fits it.")
-    ] = False,
+    url: Annotated[str | None, option("models.url")] = None,
+    key_variable: Annotated[str | None, option("models.key-variable")] = None,
+    model: Annotated[str | None, option("models.model")] = None,
+    ask: Annotated[bool, option("models.ask")] = False,
     json: Json = False,
 ) -> None:
     """List the models, built-in ones and those of models.toml; of one, its settings and what it can do.
@@ -80,7 +56,7 @@ def _describe(name: str | None = None, *, ask: bool, json: bool) -> None:
     else:
         titles = ("model", "kind", "engine", "state", "where")
         listed = operations.list_models()
-        print_rows(console(), [Column(title=title) for title in titles], [_row(each) for each in listed])
+        print_rows(console(), titled(*titles), [_row(each) for each in listed])
         for problem in (each.problem for each in listed if each.state == "malformed"):
             console().print(problem, style="red", soft_wrap=True)
         place = "the server's models.toml" if is_remote() else settings().catalogue_path
@@ -153,21 +129,9 @@ def _names() -> list[str]:
 
 
 def systems(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="NAME", help="The system to describe.", show_default=False, autocompletion=completing(_names)
-        ),
-    ] = None,
+    name: Annotated[str | None, argument("systems.name", autocompletion=completing(_names))] = None,
     *,
-    words: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Write the words of the system's prompts to files there, for a run to bring them changed (--prompt).",
-            show_default=False,
-        ),
-    ] = None,
+    words: Annotated[Path | None, option("systems.words")] = None,
     json: Json = False,
 ) -> None:
     """List the systems; of one, all settings with their defaults and meanings.
@@ -181,7 +145,7 @@ def systems(
     elif name is not None:
         _print_system(console(), describe_system(name))
     else:
-        columns = Column(title="system", style="bold"), Column(title="title"), Column(title="what it does")
+        columns = titled("system", "title", "what it does", bold=("system",))
         print_rows(console(), columns, [[each.name, each.title, each.meaning] for each in list_systems()])
         console().print("`cotrail systems NAME` has the settings.", style="dim", soft_wrap=True)
 

@@ -12,8 +12,8 @@ from typing import Annotated, BinaryIO, NoReturn
 import typer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from cotrail.cli.request_options import Json, completing
-from cotrail.cli.terminal.output import Column, console, grid, heading, print_json, print_rows
+from cotrail.cli.request_options import Json, argument, completing, option
+from cotrail.cli.terminal.output import console, grid, heading, print_json, print_rows, titled
 from cotrail.common.humanize import moment
 from cotrail.common.nearest import unknown
 from cotrail.common.optional_packages import install_extra
@@ -37,20 +37,10 @@ def _names() -> tuple[str, ...]:
 
 
 def logs(
-    process: Annotated[
-        str,
-        typer.Argument(
-            metavar="PROCESS",
-            help="generation, retrieval, evidence, maintenance, postgres, redis, flower, supervisor-1 or supervisor-2.",
-            show_default=False,
-            autocompletion=completing(_names),
-        ),
-    ],
+    process: Annotated[str, argument("logs.process", autocompletion=completing(_names))],
     *,
-    lines: Annotated[
-        int, typer.Option("--lines", "-n", metavar="N", min=0, help="Only this many of the last lines.")
-    ] = LINE_COUNT,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines, until Ctrl-C.")] = False,
+    lines: Annotated[int, option("logs.lines")] = LINE_COUNT,
+    follow: Annotated[bool, option("logs.follow")] = False,
 ) -> None:
     """Print the end of the log of a process of the local stack.
 
@@ -138,23 +128,10 @@ def doctor(*, json: Json = False) -> None:
 
 # `cotrail jobs`: queued work that isn't a run's.
 
-COLUMNS = (
-    Column(title="job"),
-    Column(title="makes"),
-    Column(title="state"),
-    Column(title="progress", right=True),
-    Column(title="queued"),
-)
+COLUMNS = titled("job", "makes", "state", "progress", "queued", right=("progress",))
 
 
-def jobs(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="JOB | cancel JOB", help="A job to show, or to cancel.", show_default=False),
-    ] = None,
-    *,
-    json: Json = False,
-) -> None:
+def jobs(words: Annotated[list[str] | None, argument("jobs.words")] = None, *, json: Json = False) -> None:
     """List the jobs of a server, show one, or cancel one.
 
     A server indexes corpora and conducts experiments as jobs; processes alongside maintenance carry them out.
@@ -226,12 +203,9 @@ def migrate(*, json: Json = False) -> None:
 
 
 def sql(
-    query: Annotated[
-        str | None,
-        typer.Argument(metavar="QUERY", help="Run this and exit, instead of asking for queries.", show_default=False),
-    ] = None,
+    query: Annotated[str | None, argument("sql.query")] = None,
     *,
-    url: Annotated[bool, typer.Option("--url", help="Print the database's URL, for other programs.")] = False,
+    url: Annotated[bool, option("sql.url")] = False,
     json: Json = False,
 ) -> None:
     """Open the database in psql, for reading only; docs/store.md describes the tables.

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
-import typer
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cotrail.cli.request_options import Json, Overwrite, RunName
+from cotrail.cli.request_options import Json, Overwrite, RunName, argument, option
 from cotrail.cli.terminal.diagnosis import start, startable_stack
 from cotrail.cli.terminal.output import check_free, console, grid, heading, print_json, write_text
 from cotrail.cli.terminal.shown_steps import (
@@ -48,16 +47,11 @@ from cotrail.viewer.page import link
 
 def trace(
     run: RunName,
-    question: Annotated[
-        str, typer.Argument(metavar="QUESTION", help="The question's id, or its number in the run, from 1.")
-    ],
-    prompt: Annotated[
-        int | None,
-        typer.Option("--prompt", metavar="STEP", help="Print the exact prompt of this step, and nothing else."),
-    ] = None,
+    question: Annotated[str, argument("trace.question")],
+    prompt: Annotated[int | None, option("trace.prompt")] = None,
     *,
-    full: Annotated[bool, typer.Option("--full", help="Show paragraphs and what the model wrote whole.")] = False,
-    thoughts: Annotated[bool, typer.Option("--thoughts", help="Show what the model thought whole.")] = False,
+    full: Annotated[bool, option("trace.full")] = False,
+    thoughts: Annotated[bool, option("trace.thoughts")] = False,
     json: Json = False,
 ) -> None:
     """Show how a question was answered: each search with what it found, each sentence, and the answer.
@@ -141,11 +135,7 @@ def _gold(gold: FoundGold) -> Text:
 
 
 def report(
-    run: RunName,
-    html: Annotated[Path, typer.Option("--html", metavar="PATH", help="The file to write.", show_default=False)],
-    *,
-    overwrite: Overwrite = False,
-    json: Json = False,
+    run: RunName, html: Annotated[Path, option("report.html")], *, overwrite: Overwrite = False, json: Json = False
 ) -> None:
     """Write a run as one HTML file: configuration, scores, and the reasoning behind every answer.
 
@@ -167,18 +157,8 @@ def report(
 
 def export(
     run: RunName,
-    form: Annotated[
-        Literal["jsonl", "hotpotqa", "musique", "browsecomp-plus"],
-        typer.Option(
-            "--format",
-            help="`jsonl`: everything recorded for each question, one JSON object a line. "
-            "`hotpotqa`, `musique`: what those datasets' official evaluation scripts read. "
-            "`browsecomp-plus`: what its script reads, a folder of a file for each question.",
-        ),
-    ] = "jsonl",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="PATH", help="Write into this file, or folder, instead.")
-    ] = None,
+    form: Annotated[Literal["jsonl", "hotpotqa", "musique", "browsecomp-plus"], option("export.format")] = "jsonl",
+    output: Annotated[Path | None, option("export.output")] = None,
     *,
     overwrite: Overwrite = False,
     json: Json = False,
@@ -248,18 +228,8 @@ def _write_folder(path: Path | None, files: Iterable[tuple[str, bytes]]) -> None
 
 
 def view(
-    run: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="RUN", help="The run's id, the beginning of it, its name, or `latest`.", show_default=False
-        ),
-    ] = None,
-    question: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="QUESTION", help="The question's id, or its number in the run, from 1.", show_default=False
-        ),
-    ] = None,
+    run: Annotated[str | None, argument("view.run")] = None,
+    question: Annotated[str | None, argument("view.question")] = None,
 ) -> None:
     """Open the viewer in the browser: the list of runs, a run, or a question of it.
 

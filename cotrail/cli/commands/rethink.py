@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from cotrail.cli.request_options import Json
-from cotrail.cli.terminal.output import Column, console, print_json, print_rows, print_tables, write_text
+from cotrail.cli.request_options import Json, argument, option
+from cotrail.cli.terminal.output import console, print_json, print_rows, print_tables, titled, write_text
 from cotrail.common.humanize import count, number, percent
 from cotrail.common.printable_text import cut
 from cotrail.errors import InputError
@@ -21,41 +19,18 @@ from cotrail.systems.parts.rules import Rules
 QUESTION_CHARACTERS = 48
 """The most characters shown of a question."""
 
-_FUNCTION = "Options of the faithfulness function"
-
 
 def rethink(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="JSON Lines of questions with chains and scores.", show_default=False)
-    ],
+    file: Annotated[Path, argument("rethink.file")],
     *,
-    task: Annotated[Task, typer.Option(help="That of the questions that name none.")] = "commonsense",
-    chains: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Only the first N of each question.  [default: all]")
-    ] = None,
-    voting: Annotated[
-        bool, typer.Option("--voting/--no-voting", help="Add up over equal predictions, or take the best chain's.")
-    ] = True,
-    rules: Annotated[
-        Rules, typer.Option(help="`released`: read and decided as the authors' code does, where that differs.")
-    ] = "paper",
-    function: Annotated[
-        Function | None,
-        typer.Option(
-            help="Of appendix A.2.  [default: 1, for temporal questions 2]",
-            show_default=False,
-            rich_help_panel=_FUNCTION,
-        ),
-    ] = None,
-    similarity_threshold: Annotated[
-        float, typer.Option(min=-1, max=1, metavar="T_M", help="Used by function 1.", rich_help_panel=_FUNCTION)
-    ] = Thresholds().similarity,
-    entailment_threshold: Annotated[
-        float, typer.Option(min=0, max=1, metavar="T_E", help="Used by function 3.", rich_help_panel=_FUNCTION)
-    ] = Thresholds().entailment,
-    contradiction_threshold: Annotated[
-        float, typer.Option(min=0, max=1, metavar="T_C", help="Used by function 3.", rich_help_panel=_FUNCTION)
-    ] = Thresholds().contradiction,
+    task: Annotated[Task, option("rethink.task")] = "commonsense",
+    chains: Annotated[int | None, option("rethink.chains")] = None,
+    voting: Annotated[bool, option("rethink.voting")] = True,
+    rules: Annotated[Rules, option("rethink.rules")] = "paper",
+    function: Annotated[Function | None, option("rethink.function")] = None,
+    similarity_threshold: Annotated[float, option("rethink.similarity-threshold")] = Thresholds().similarity,
+    entailment_threshold: Annotated[float, option("rethink.entailment-threshold")] = Thresholds().entailment,
+    contradiction_threshold: Annotated[float, option("rethink.contradiction-threshold")] = Thresholds().contradiction,
     json: Json = False,
 ) -> None:
     """Infer final predictions from recorded chains and their scores, without a model.
@@ -78,11 +53,7 @@ def rethink(
         screen.print(_summary(rethought, chains))
 
 
-COLUMNS = (
-    *(Column(title=title) for title in ("question", "prediction")),
-    *(Column(title=title, right=True) for title in ("weight", "chains")),
-    *(Column(title=title) for title in ("gold", "")),
-)
+COLUMNS = titled("question", "prediction", "weight", "chains", "gold", "", right=("weight", "chains"))
 
 
 def _row(each: Rethought) -> list[str]:
@@ -116,17 +87,10 @@ def _summary(rethought: Sequence[Rethought], chains: int | None) -> str:
 
 
 def rethinking(
-    runs: Annotated[
-        list[str],
-        typer.Argument(metavar="RUN", help="Runs' ids, the beginnings of them, or `latest`.", show_default=False),
-    ],
+    runs: Annotated[list[str], argument("rethinking.runs")],
     *,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="PATH", help="Write the tables and the figure as a page.")
-    ] = None,
-    svg: Annotated[
-        Path | None, typer.Option("--svg", metavar="PATH", help="Write the figure: accuracy by number of chains.")
-    ] = None,
+    html: Annotated[Path | None, option("rethinking.html")] = None,
+    svg: Annotated[Path | None, option("rethinking.svg")] = None,
     json: Json = False,
 ) -> None:
     """Compare runs of `rethinking` and its baselines with one another and with what the paper reports.

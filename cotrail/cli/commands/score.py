@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
 from rich.console import Console
 
-from cotrail.cli.request_options import Json, RunName
-from cotrail.cli.terminal.output import Column, console, grid, heading, print_json, print_rows
+from cotrail.cli.request_options import Json, RunName, option
+from cotrail.cli.terminal.output import console, grid, heading, print_json, print_rows, titled
 from cotrail.cli.terminal.verdict_tables import print_judges, print_own_verdicts, print_repeats, print_scores
 from cotrail.common.humanize import count, percent
 from cotrail.core.history import shown_ends
@@ -25,15 +24,7 @@ from cotrail.services.results.scoring import (
 )
 
 
-def score(
-    run: RunName,
-    *,
-    every: Annotated[
-        bool,
-        typer.Option("--all", help="Print every metric, the work, kinds of questions, and how intervals are made."),
-    ] = False,
-    json: Json = False,
-) -> None:
+def score(run: RunName, *, every: Annotated[bool, option("score.all")] = False, json: Json = False) -> None:
     """Print a run's main scores with 95 % confidence intervals, in percent; --json has them as shares of 1.
 
     A question that isn't finished counts 0, so a run under way scores low; one that was cancelled, or left over by a
@@ -88,8 +79,7 @@ def _print_further(screen: Console, scores: JudgedScores) -> None:
 
 
 def _print_kinds(screen: Console, table: KindTable) -> None:
-    columns = [Column(title=table.sort), Column(title="questions", right=True)]
-    columns += [Column(title=name) for name in table.metrics]
+    columns = titled(table.sort, "questions", *table.metrics, right=("questions",))
     rows = []
     for row in table.rows:
         means = (

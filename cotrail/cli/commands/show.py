@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cotrail.cli.request_options import Json, RunName
-from cotrail.cli.terminal.output import Cell, Column, console, grid, heading, print_json, print_rows
+from cotrail.cli.request_options import Json, RunName, option
+from cotrail.cli.terminal.output import Cell, console, grid, heading, print_json, print_rows, titled
 from cotrail.cli.terminal.run_text import print_reasons, shown_state
 from cotrail.common.humanize import count, duration, moment
 from cotrail.core.budgets import left
@@ -27,21 +26,9 @@ LIMIT = 20
 
 def runs(
     *,
-    filters: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--filter",
-            metavar="KEY=VALUE",
-            help="Only runs with this state, system, dataset, corpus, model, experiment, name, tag or repeat (the id "
-            "of the first one), or asking the same questions as a run (`shares=RUN`); or a text that their id, name or "
-            "tags have. May be repeated: all have to hold.",
-            show_default=False,
-        ),
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="At most this many.")] = LIMIT,
-    after: Annotated[
-        str | None, typer.Option("--after", metavar="RUN", help="Those submitted before this run.", show_default=False)
-    ] = None,
+    filters: Annotated[list[str] | None, option("runs.filter")] = None,
+    limit: Annotated[int, option("runs.limit")] = LIMIT,
+    after: Annotated[str | None, option("runs.after")] = None,
     json: Json = False,
 ) -> None:
     """List runs, the newest first.
@@ -93,7 +80,7 @@ def _print_runs(runs: Sequence[ListedRun]) -> None:
     rows = [_row(each) for each in runs]
     filled = {name for row in rows for name, value in row.items() if value}
     names = [name for name in rows[0] if name in filled]
-    columns = [Column(title=name, whole=name == "run") for name in names]
+    columns = titled(*names, whole=("run",))
     print_rows(console(), columns, [[row[name] for name in names] for row in rows])
 
 
@@ -129,9 +116,8 @@ def _configuration(details: RunDetails) -> Table:
 
 def _print_steps(screen: Console, details: RunDetails) -> None:
     states = ("finished", "failed", "running", "ready", "waiting", "blocked")
-    titles = ("done", *states[1:], "tokens read", "cached", "written")
-    columns = [Column(title="steps"), *(Column(title=title, right=True) for title in titles)]
-    columns.append(Column(title="each computed in", right=True, whole=True))
+    titles = ("done", *states[1:], "tokens read", "cached", "written", "each computed in")
+    columns = titled("steps", *titles, right=titles, whole=titles[-1:])
     rows = []
     for counts in details.kinds:
         mean = duration(counts.milliseconds / counts.finished / 1000) if counts.finished else "-"
@@ -146,9 +132,8 @@ def _print_cost(screen: Console, details: RunDetails) -> None:
     """Prints what the run asked for and spent; the two are the same where it adopted nothing."""
     cost, adopted = details.cost, f"adopted from {details.adopted_from}"
     work = [("asked for", cost.asked), (adopted, cost.adopted)] if cost.adopted.steps else []
-    titles = ("model calls", "searches", "tokens read", "cached", "written")
-    columns = [Column(title="work"), *(Column(title=title, right=True) for title in titles)]
-    columns.append(Column(title="model calls computed in", right=True, whole=True))
+    titles = ("model calls", "searches", "tokens read", "cached", "written", "model calls computed in")
+    columns = titled("work", *titles, right=titles, whole=titles[-1:])
     rows: list[list[Cell]] = []
     for name, each in (*work, ("made", cost.made)):
         tokens = (each.prompt_tokens, each.cached_prompt_tokens, each.generated_tokens)

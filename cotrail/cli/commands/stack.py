@@ -10,9 +10,9 @@ import msgspec
 import typer
 from rich.console import Console
 
-from cotrail.cli.request_options import Json
+from cotrail.cli.request_options import Json, argument, option
 from cotrail.cli.terminal.diagnosis import local_stack, start, startable_stack
-from cotrail.cli.terminal.output import Column, console, print_json, print_rows
+from cotrail.cli.terminal.output import console, print_json, print_rows, titled
 from cotrail.errors import UnavailableError
 
 if TYPE_CHECKING:
@@ -24,11 +24,7 @@ BROKEN_STACK = 3
 """The exit code of a stack of which something is dead or doesn't work."""
 
 
-def up(
-    *,
-    flower: Annotated[bool, typer.Option("--flower", help="Start Flower too, and print how to get to it.")] = False,
-    json: Json = False,
-) -> None:
+def up(*, flower: Annotated[bool, option("up.flower")] = False, json: Json = False) -> None:
     """Start PostgreSQL, Redis, the workers and the service on this machine: what isn't running.
 
     What dies is started again until `cotrail down`.
@@ -118,7 +114,7 @@ def _until(status: "Status") -> str:
 
 
 def _print_statuses(screen: Console, statuses: "tuple[Status, ...]") -> None:
-    columns = [Column(title=title) for title in ("name", "state", "pid", "uptime", "memory", "restarts", "last end")]
+    columns = titled("name", "state", "pid", "uptime", "memory", "restarts", "last end")
     print_rows(screen, columns, [_row(status) for status in statuses])
 
 
@@ -138,33 +134,11 @@ def _row(status: "Status") -> list[str]:
 
 
 def worker(
-    role: Annotated[
-        Literal["generation", "retrieval", "evidence", "maintenance"],
-        typer.Argument(
-            metavar="ROLE",
-            help="generation writes with the language model; retrieval searches; evidence compares and reads texts; "
-            "maintenance admits, sends and recovers steps, and one or two of it are enough for any number of hosts.",
-        ),
-    ],
+    role: Annotated[Literal["generation", "retrieval", "evidence", "maintenance"], argument("worker.role")],
     *,
-    slots: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="How many steps at a time: COTRAIL_GENERATION_SLOTS, without those of served models, 2 for retrieval, "
-            "16 for evidence unless said.",
-            show_default=False,
-        ),
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Its name before @ and the host, the role unless said; workers of one host need different ones.",
-        ),
-    ] = None,
-    events: Annotated[bool, typer.Option("--events", help="Tell Flower of each task.")] = False,
+    slots: Annotated[int | None, option("worker.slots")] = None,
+    name: Annotated[str | None, option("worker.name")] = None,
+    events: Annotated[bool, option("worker.events")] = False,
 ) -> None:
     """Run a worker in this process until it is stopped, on this or any other host.
 
@@ -216,19 +190,9 @@ def workers(*, json: Json = False) -> None:
 
 def flower(
     *,
-    address: Annotated[
-        str,
-        typer.Option(
-            metavar="HOST", envvar="COTRAIL_FLOWER_ADDRESS", help="Where it listens; 0.0.0.0 is every interface."
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(metavar="N", envvar="COTRAIL_FLOWER_PORT", min=1, max=65535, help="The port there.")
-    ] = 5555,
-    fd: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=3, help="A socket that listens already, which this process was handed."),
-    ] = None,
+    address: Annotated[str, option("flower.address")] = "127.0.0.1",
+    port: Annotated[int, option("flower.port")] = 5555,
+    fd: Annotated[int | None, option("flower.fd")] = None,
 ) -> None:
     """Run Flower in this process until it is stopped: a web page on what Celery's workers do.
 
@@ -260,18 +224,10 @@ SHUTDOWN_SECONDS = 10
 
 def serve(
     *,
-    host: Annotated[
-        str | None,
-        typer.Option(metavar="HOST", help="Where it listens; 0.0.0.0 is every interface.", show_default="127.0.0.1"),
-    ] = None,
-    port: Annotated[
-        int | None, typer.Option(metavar="N", min=0, max=65535, help="The port there.", show_default="8420")
-    ] = None,
-    fd: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=3, help="A socket that listens already, which this process was handed."),
-    ] = None,
-    processes: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="How many processes answer.")] = 1,
+    host: Annotated[str | None, option("serve.host")] = None,
+    port: Annotated[int | None, option("serve.port")] = None,
+    fd: Annotated[int | None, option("serve.fd")] = None,
+    processes: Annotated[int, option("serve.processes")] = 1,
 ) -> None:
     """Run the service over HTTP in this process until it is stopped.
 

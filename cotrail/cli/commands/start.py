@@ -1,7 +1,12 @@
-"""`cotrail start`: from own documents, own questions and a model to a table that says what helps, in one command."""
+"""`cotrail start`: from own documents, own questions and a model to a table that says what helps, in one command.
+
+`cotrail sample` writes the bundled sample as files to start from.
+"""
 
 import hashlib
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Collection, Iterator, Sequence
@@ -14,12 +19,13 @@ import tomli_w
 import typer
 from msgspec import Struct
 from msgspec.structs import replace
+from platformdirs import user_data_path
 from rich.console import Console
 from rich.text import Text
 
-from cotrail.cli.commands.sample import SAMPLE
-from cotrail.cli.terminal.output import console, make_folder, write_text
-from cotrail.cli.terminal.pasting import pasteable, print_commands
+import cotrail
+from cotrail.cli.request_options import Json, argument, option
+from cotrail.cli.terminal.output import console, make_folder, print_json, write_text
 from cotrail.configuration.settings import settings
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.questions import Paragraph
@@ -74,44 +80,13 @@ class Task(Struct, frozen=True, kw_only=True):
 
 
 def start(
-    documents: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="DOCUMENTS",
-            help="A folder or a file of documents, as `cotrail index` takes them, or `sample`.",
-            show_default=False,
-        ),
-    ] = None,
+    documents: Annotated[str | None, argument("start.documents")] = None,
     *,
-    questions: Annotated[
-        str | None,
-        typer.Option(
-            "--questions",
-            metavar="FILE",
-            help="Questions with their answers, as `cotrail submit --dataset jsonl` takes them; `sample` for the "
-            "sample's. Without it you are asked for them.",
-            show_default=False,
-        ),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model", metavar="NAME", help="A model of `cotrail models`, or PROVIDER/MODEL with its key set."
-        ),
-    ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=1, help="Ask N questions, drawn where there are more.")
-    ] = QUESTION_COUNT,
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--name", metavar="NAME", help="What corpus and experiment are called; as the documents unless said."
-        ),
-    ] = None,
-    folder: Annotated[
-        Path | None,
-        typer.Option("--folder", metavar="FOLDER", help="Where its files go; cotrail-NAME here unless said."),
-    ] = None,
+    questions: Annotated[str | None, option("start.questions")] = None,
+    model: Annotated[str | None, option("start.model")] = None,
+    limit: Annotated[int, option("start.limit")] = QUESTION_COUNT,
+    name: Annotated[str | None, option("start.name")] = None,
+    folder: Annotated[Path | None, option("start.folder")] = None,
 ) -> None:
     """Try three systems on your own documents and questions, and say which is better and how sure that is.
 
@@ -330,3 +305,56 @@ def _print_what_next(screen: Console, task: Task) -> None:
     screen.print(f"The experiment, to change and run again: {task.experiment.absolute()}", soft_wrap=True)
     screen.print("To see why an answer came out, and to stop what runs:")
     print_commands(screen, ("view",), ("down",))
+
+
+# The bundled sample.
+
+SAMPLE = Path(cotrail.__file__).parent / "sample"
+FILES = ("corpus.jsonl", "questions.jsonl", "demonstrations.txt", "short_demonstrations.txt", "run.toml")
+FOLDER = Path("cotrail-sample")
+
+
+def sample(folder: Annotated[Path, argument("sample.folder")] = FOLDER, *, json: Json = False) -> None:
+    """Write the bundled sample into a folder, as files to start from: corpus, questions, demonstrations, run file."""
+    files = [folder / name for name in FILES]
+    if there := [str(file) for file in files if file.exists()]:
+        raise InputError(f"{', '.join(there)} would be replaced; name another folder")
+    make_folder(folder, "name another one")
+    for file in files:
+        write_text(file, (SAMPLE / file.name).read_text("utf-8"), "name another folder")
+    if json:
+        print_json({"files": [str(file) for file in files]})
+        return
+    screen = console()
+    screen.print(f"Written: {', '.join(map(str, files))}", soft_wrap=True)
+    screen.print("Next, after `cotrail up`:")
+    screen.print(f"  cotrail index {files[0]} --name sample", soft_wrap=True)
+    screen.print(f"  cotrail submit {files[-1]} --wait", soft_wrap=True)
+
+
+# Commands of this program that work when they are pasted into the shell it was called from.
+
+
+def pasteable(*words: str) -> str:
+    """A command: `cotrail up` where the shell finds this `cotrail`, else with its path; and with the home, if another.
+
+    COTRAIL_HOME may have been set for this process alone, so it is repeated.
+    """
+    home = settings().home
+    variables = [] if home == user_data_path("cotrail") else [f"COTRAIL_HOME={shlex.quote(str(home))}"]
+    return " ".join([*variables, shlex.join([*_program(), *words])])
+
+
+def print_commands(screen: Console, *commands: tuple[str, ...]) -> None:
+    """Prints commands to paste, a line each."""
+    for words in commands:
+        screen.print(f"  {pasteable(*words)}", soft_wrap=True)
+
+
+def _program() -> list[str]:
+    called = Path(sys.argv[0])
+    if called.suffix == ".py":
+        return [sys.executable, "-m", "cotrail.cli.main"]
+    path = shutil.which(called.name)
+    is_on_path = path is not None and called.exists() and Path(path).samefile(called)
+    return [called.name if is_on_path else str(called.absolute())]

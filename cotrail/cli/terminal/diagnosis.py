@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from cotrail.cli.terminal.output import Column, console, print_rows
+from cotrail.cli.terminal.output import console, print_rows, titled
 from cotrail.common.humanize import count, duration
 from cotrail.common.optional_packages import installed_with
 from cotrail.common.printable_text import one_line
@@ -25,7 +25,7 @@ FINDING_STYLES = {Soundness.RIGHT: "green", Soundness.DOUBTFUL: "yellow", Soundn
 def print_diagnosis(diagnosis: Diagnosed) -> None:
     """Prints a row for each finding, and how many aren't right."""
     screen = console()
-    columns = [Column(title=title) for title in ("what", "", "verdict", "found", "what to do")]
+    columns = titled("what", "", "verdict", "found", "what to do")
     print_rows(screen, columns, [_finding_row(each) for each in diagnosis.lines])
     wrong, doubtful = (
         sum(each.verdict is verdict for each in diagnosis.lines) for verdict in (Soundness.WRONG, Soundness.DOUBTFUL)
@@ -49,7 +49,7 @@ def print_workers(workers: WorkerList) -> None:
     """Prints a row for each worker, and what couldn't be found out."""
     screen = console()
     if workers.workers:
-        columns = [Column(title=title) for title in ("host", "role", "name", "pid", "state", "what it is doing")]
+        columns = titled("host", "role", "name", "pid", "state", "what it is doing")
         print_rows(screen, columns, [_row(each) for each in workers.workers])
     elif workers.unasked is None:
         screen.print("No workers. `cotrail up`, or `cotrail worker ROLE` on any host, starts them.", soft_wrap=True)

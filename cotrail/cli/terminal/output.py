@@ -7,7 +7,7 @@ All output goes through here, so that no control character in a model's or a fil
 import io
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any, TextIO, cast
@@ -175,6 +175,19 @@ class Column(Struct, frozen=True, kw_only=True):
     whole: bool = False
     most: int | None = None
 
+
+def titled(
+    *titles: str, right: Collection[str] = (), whole: Collection[str] = (), bold: Collection[str] = ()
+) -> list[Column]:
+    """Columns with these titles, and which of them are flush right, never wrap, or are in bold."""
+    return [
+        Column(title=title, style="bold" if title in bold else "", right=title in right, whole=title in whole)
+        for title in titles
+    ]
+
+
+INTERVAL = "95 % interval"
+"""The title of a column of intervals."""
 
 Cell = str | Text
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from cotrail.cli.terminal.output import EMPTY_CELL, Cell, Column, grid, heading, print_rows
+from cotrail.cli.terminal.output import EMPTY_CELL, INTERVAL, Cell, Column, grid, heading, print_rows, titled
 from cotrail.cli.terminal.run_text import shown_state
 from cotrail.common.humanize import count, number, percent, percent_range
 from cotrail.common.printable_text import one_line
@@ -28,16 +28,12 @@ from cotrail.services.results.verdicts import (
 
 def print_judges(screen: Console, judges: Sequence[JudgeVerdicts]) -> None:
     """Prints a line for each judge: its verdicts with their mean."""
-    columns = (
-        Column(title="judge"),
-        Column(title="run", whole=True),
-        Column(title="state"),
-        Column(title="verdicts"),
-        Column(title="mean", style="bold", right=True),
-        Column(title="95 % interval", whole=True),
-        Column(title="judged", right=True),
-        Column(title="unanswered", right=True),
-        Column(title="without verdict", right=True),
+    counts = ("judged", "unanswered", "without verdict")
+    columns = titled(
+        *("judge", "run", "state", "verdicts", "mean", INTERVAL, *counts),
+        right=("mean", *counts),
+        whole=("run", INTERVAL),
+        bold=("mean",),
     )
     print_rows(screen, columns, [_judge_row(judge) for judge in judges])
     for judge in judges:
@@ -47,12 +43,7 @@ def print_judges(screen: Console, judges: Sequence[JudgeVerdicts]) -> None:
 
 def print_own_verdicts(screen: Console, judge: JudgeVerdicts) -> None:
     """Prints what a judge's run says: the share of each verdict."""
-    columns = (
-        Column(title="verdict"),
-        Column(title="share", style="bold", right=True),
-        Column(title="95 % interval", whole=True),
-        Column(style="dim"),
-    )
+    columns = _measured("verdict", "share")
     rows: list[list[Cell]] = [[verdict, *share_cells(share)] for verdict, share in judge.tally.verdicts.items()]
     over = f"score over {count(judge.tally.judged, 'answer')} with a verdict"
     rows.append(["mean", percent(judge.tally.mean), shown_interval(judge.tally.interval), over])
@@ -87,15 +78,8 @@ def remarks(judge: JudgeVerdicts) -> Iterator[str]:
 def print_agreement(screen: Console, found: Agreement) -> None:
     """Prints how far judges agree."""
     screen.print(heading(f"Agreement of {' and '.join(found.judges)}"))
-    columns = (
-        Column(title="judges"),
-        Column(title="questions", right=True),
-        Column(title="the same", right=True),
-        Column(title="95 % interval", whole=True),
-        Column(title="kappa", style="bold", right=True),
-        Column(title="95 % interval", whole=True),
-        Column(style="dim"),
-    )
+    columns = titled("judges", "questions", "the same", INTERVAL, right=("questions", "the same"), whole=(INTERVAL,))
+    columns += _measured("kappa")
     rows: list[list[Cell]] = []
     for pair in found.pairs:
         kappa = pair.kappa
@@ -115,7 +99,7 @@ def print_agreement(screen: Console, found: Agreement) -> None:
 def print_kinds(screen: Console, judges: Sequence[JudgeVerdicts]) -> None:
     """Prints the means of judges by kind of question."""
     for sort in dict.fromkeys(sort for judge in judges for sort, parts in judge.kinds.items() if len(parts) > 1):
-        columns = [Column(title=sort), *(Column(title=judge.label) for judge in judges)]
+        columns = titled(sort, *(judge.label for judge in judges))
         rows = [
             [kind, *(_kind_cell(judge, sort, kind) for judge in judges)]
             for kind in dict.fromkeys(kind for judge in judges for kind in judge.kinds.get(sort, {}))
@@ -158,6 +142,11 @@ def verdict_lines(verdict: Verdict) -> Text:
 def shown_interval(interval: ConfidenceInterval | None) -> str:
     """An interval of shares, in percent; empty where there is none."""
     return "" if interval is None else percent_range(interval.low, interval.high)
+
+
+def _measured(*titles: str) -> list[Column]:
+    """Columns of which the last is a value, with its interval and a remark."""
+    return [*titled(*titles, INTERVAL, right=titles[-1:], whole=(INTERVAL,), bold=titles[-1:]), Column(style="dim")]
 
 
 def _judge_row(judge: JudgeVerdicts) -> list[Cell]:
@@ -227,18 +216,10 @@ def _print_calibrated(screen: Console, found: Calibration) -> None:
     if right := found.corrected:
         of = f"{percent(right.judged)} of {right.unlabelled:,} verdicts, corrected by {right.compared:,} labels"
         rows.append(["right, corrected", percent(right.value), percent_range(right.low, right.high), of])
-    columns = (
-        Column(),
-        Column(title="value", style="bold", right=True),
-        Column(title="95 % interval", whole=True),
-        Column(style="dim"),
-    )
-    print_rows(screen, columns, rows)
+    print_rows(screen, _measured("", "value"), rows)
     confused = [[each.label, each.verdict, f"{each.questions:,}"] for each in found.confusion]
     screen.print()
-    print_rows(
-        screen, [Column(title="label"), Column(title="verdict"), Column(title="questions", right=True)], confused
-    )
+    print_rows(screen, titled("label", "verdict", "questions", right=("questions",)), confused)
 
 
 # Scores of repeats on a terminal.
@@ -256,13 +237,8 @@ def print_repeats(screen: Console, scores: RepeatedScores) -> None:
 
 
 def _print_means(screen: Console, scores: RepeatedScores) -> None:
-    columns = (
-        Column(),
-        Column(title="mean", style="bold", right=True),
-        Column(title="error", right=True),
-        Column(title="95 % interval", whole=True),
-        Column(title="between repeats", right=True),
-    )
+    titles = ("", "mean", "error", INTERVAL, "between repeats")
+    columns = titled(*titles, right=("mean", "error", "between repeats"), whole=(INTERVAL,), bold=("mean",))
     rows = [
         [
             name,
@@ -279,7 +255,7 @@ def _print_means(screen: Console, scores: RepeatedScores) -> None:
 
 def _print_pass_at_k(screen: Console, scores: RepeatedScores) -> None:
     by_metric = {name: each.pass_at for name, each in scores.metrics.items() if each and each.pass_at}
-    columns = [Column(), *(Column(title=name) for name in by_metric)]
+    columns = titled("", *by_metric)
     rows = [
         [
             f"pass@{column[0].k}",
@@ -306,10 +282,4 @@ def print_scores(screen: Console, scores: RunScores, *, every: bool = False) -> 
         ("generated_tokens", scores.generated_tokens, "tokens that the model wrote"),
     )
     rows += [[name, f"{value:,}", "", definition] for name, value, definition in work] if every else []
-    columns = (
-        Column(),
-        Column(title="value", style="bold", right=True),
-        Column(title="95 % interval", whole=True),
-        Column(style="dim"),
-    )
-    print_rows(screen, columns, rows)
+    print_rows(screen, _measured("", "value"), rows)

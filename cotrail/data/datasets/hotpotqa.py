@@ -1,12 +1,16 @@
-"""HotpotQA's files (`hotpot_*_v1*.json`): a list of questions, each with its paragraphs, and its records."""
+"""HotpotQA's files (`hotpot_*_v1*.json`): a list of questions, each with its paragraphs, and its records.
 
-from collections.abc import Callable, Iterator
+2WikiMultihopQA's and MoreHopQA's questions have the same form, with further fields.
+"""
+
+from collections.abc import Callable, Container, Iterator
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
-from cotrail.common.json_files import decode, records
+from cotrail.common.json_files import decode, entries, lines, records
 from cotrail.core.questions import Question, joined, named
 from cotrail.data.corpora import hotpotqa_abstracts
 from cotrail.data.datasets import flashrag, ircot_processed, spec
@@ -92,5 +96,125 @@ SPEC = spec.dataset(
         records=hotpotqa_abstracts.records,
         paragraphs=hotpotqa_abstracts.paragraphs,
         paper_paragraphs=5_233_329,
+    ),
+)
+
+
+# 2WikiMultihopQA's files (`train.json`, `dev.json`, `test.json`): HotpotQA's format, plus aliases of answers.
+#
+# The release with ids (`data_ids`) has `answer_id` and a file `id_aliases.json`: Wikidata's aliases and demonyms of an
+# answer count as correct too (Alab-NII/2wikimultihop, `2wikimultihop_evaluate_v1.1.py`). They are used if that file
+# lies next to the questions.
+
+
+ALIASES = "id_aliases.json"
+"""The file of aliases, next to the questions."""
+
+
+class WikiMultihopQuestion(HotpotQuestion, frozen=True):
+    """A question as published; in test files answers and supporting facts are empty."""
+
+    answer_id: str | None = None
+
+
+class _Names(Struct, frozen=True):
+    """Aliases of an entity of Wikidata; a line of `id_aliases.json`."""
+
+    id: str = msgspec.field(name="Q_id")
+    aliases: tuple[str, ...] = ()
+    demonyms: tuple[str, ...] = ()
+
+
+def read_wikimultihop(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
+    """Read the questions of a file, all at once: the aliases file is large, and only the ids in use are kept of it."""
+    questions = [
+        (place, raw, decode(published(place, raw), WikiMultihopQuestion, place, DatasetError))
+        for place, raw in records(path, DatasetError)
+    ]
+    names = _names(path.parent / ALIASES, {entry.answer_id for *_, entry in questions if entry.answer_id})
+    for place, raw, entry in questions:
+        answers = (entry.answer, *names.get(entry.answer_id or "", ())) if entry.answer else ()
+        yield spec.QuestionRecord(place=place, raw=raw, annotated=annotated(entry, tuple(dict.fromkeys(answers))))
+
+
+def _names(path: Path, ids: Container[str]) -> dict[str, tuple[str, ...]]:
+    """Aliases and demonyms of the wanted entities."""
+    if not path.is_file():
+        return {}
+    entries = (decode(raw, _Names, place, DatasetError) for place, raw in lines(path, DatasetError))
+    return {each.id: (*each.aliases, *each.demonyms) for each in entries if each.id in ids}
+
+
+WIKIMULTIHOP = spec.dataset(
+    "2wikimultihopqa",
+    spec.QuestionForm(
+        format=spec.FileFormat(
+            "2WikiMultihopQA's questions", True, frozenset({"_id", "question", "context", "evidences"})
+        ),
+        read=read_wikimultihop,
+        paragraphs=row_paragraphs,
+        paragraphs_key="context",
+    ),
+    row_form("2WikiMultihopQA's questions", read_wikimultihop, has=frozenset({"evidences"})),
+    ircot_processed.form("2wikimultihopqa"),
+    flashrag.form(type="type"),
+    recipe=spec.Recipe(
+        needs="2WikiMultihopQA's train.json, dev.json and test.json",
+        seems="to hold 2WikiMultihopQA's questions",
+        records=hotpotqa_abstracts.items,
+        paragraphs=paragraphs,
+        paper_paragraphs=430_225,
+    ),
+)
+
+
+# MoreHopQA's files (`morehopqa_final.json`, Schnitzler et al. 2024): HotpotQA's and others' questions, a step longer.
+#
+# A record also holds the question that it extends and a question for each step. The question itself is asked here, the
+# first of the paper's six cases.
+
+
+class _Step(Struct, frozen=True):
+    """A step of the question; the title is empty where it needs no paragraph."""
+
+    paragraph_support_title: str = ""
+
+
+class MoreHopQuestion(HotpotQuestion, frozen=True):
+    """A question as published; no_of_hops: the steps that it adds to the question it extends."""
+
+    answer_type: str = ""
+    reasoning_type: str = ""
+    no_of_hops: int | None = None
+    question_decomposition: tuple[_Step, ...] = ()
+
+
+def read_morehop(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
+    """Read the questions of a file; gold: the paragraphs whose titles its steps name."""
+    for place, raw in entries(path, DatasetError):
+        entry = decode(raw, MoreHopQuestion, place, DatasetError)
+        yield spec.QuestionRecord(place=place, raw=bytes(raw), annotated=_annotated(entry))
+
+
+def _annotated(entry: MoreHopQuestion) -> spec.AnnotatedQuestion:
+    # It names paragraphs, and none of their sentences.
+    facts = tuple((step.paragraph_support_title, -1) for step in entry.question_decomposition)
+    answers = () if entry.answer is None else (entry.answer,)
+    extended = annotated(replace(entry, supporting_facts=facts), answers)
+    kinds = named(
+        added_hops="" if entry.no_of_hops is None else str(entry.no_of_hops),
+        answer_type=entry.answer_type,
+        reasoning=entry.reasoning_type,
+    )
+    return replace(extended, question=replace(extended.question, kinds=kinds))
+
+
+MOREHOP = spec.dataset(
+    "morehopqa",
+    spec.QuestionForm(
+        format=spec.FileFormat("MoreHopQA's questions", True, frozenset({"_id", "question", "previous_question"})),
+        read=read_morehop,
+        paragraphs=paragraphs,
+        paragraphs_key="context",
     ),
 )

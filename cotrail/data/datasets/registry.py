@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterator, Mapping
 
 from cotrail.common.nearest import unknown
 from cotrail.data.datasets import (
-    bamboogle,
     beir,
     browsecomp_plus,
     fever,
@@ -14,16 +13,12 @@ from cotrail.data.datasets import (
     infotabs,
     jsonl,
     kilt,
-    morehopqa,
     multihop_rag,
     musique,
-    natural_questions,
-    popqa,
+    open_domain,
     strategyqa,
     tempquestions,
     trec,
-    triviaqa,
-    wikimultihop,
 )
 from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm, Recipe, Scoring
 from cotrail.errors import UnknownNameError
@@ -33,7 +28,7 @@ DATASETS: dict[str, DatasetSpec] = {
     spec.name: spec
     for spec in (
         hotpotqa.SPEC,
-        wikimultihop.SPEC,
+        hotpotqa.WIKIMULTIHOP,
         musique.SPEC,
         iirc.SPEC,
         strategyqa.SPEC,
@@ -44,13 +39,13 @@ DATASETS: dict[str, DatasetSpec] = {
         kilt.TREX,
         fever.SPEC,
         kilt.ELI5,
-        bamboogle.SPEC,
+        open_domain.BAMBOOGLE,
         frames.SPEC,
-        morehopqa.SPEC,
+        hotpotqa.MOREHOP,
         multihop_rag.SPEC,
-        natural_questions.SPEC,
-        triviaqa.SPEC,
-        popqa.SPEC,
+        open_domain.NATURAL_QUESTIONS,
+        open_domain.TRIVIAQA,
+        open_domain.POPQA,
         browsecomp_plus.SPEC,
         browsecomp_plus.ANSWERING,
         beir.SPEC,

@@ -110,6 +110,10 @@ class WorkerTable(EngineTable, frozen=True):
         """How the model thinks."""
         return Thinking(**common_fields(self, Thinking))
 
+    def lacks(self, capability: Capability) -> str | None:
+        """See `ModelEngine`."""
+        return files_lack(self.path, capability)
+
 
 class LlamaCpp(WorkerTable, frozen=True, tag="llamacpp"):
     """llama.cpp in this process; its `path` is a GGUF file."""
@@ -125,10 +129,6 @@ class LlamaCpp(WorkerTable, frozen=True, tag="llamacpp"):
         check_gguf(self.path)
         check_template(self.path)
         check_library(self)
-
-    def lacks(self, capability: Capability) -> str | None:
-        """See `ModelEngine`."""
-        return files_lack(self.path, capability)
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
         """See `ModelEngine`."""
@@ -159,10 +159,6 @@ class Transformers(WorkerTable, frozen=True, tag="transformers"):
             check_gguf(self.path)
         check_template(self.path)
         check_library(self)
-
-    def lacks(self, capability: Capability) -> str | None:
-        """See `ModelEngine`."""
-        return files_lack(self.path, capability)
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
         """See `ModelEngine`."""
@@ -251,18 +247,12 @@ class ScriptedModelTable(EngineTable, frozen=True, tag="scripted"):
         return ScriptedModel(self.path, name)
 
 
-class Oracle(EngineTable, frozen=True, tag="oracle"):
+class Oracle(ScriptedModelTable, frozen=True, tag="oracle"):
     """MuSiQue's gold chains as a script; path: a file of MuSiQue."""
-
-    served: ClassVar[bool] = True
 
     def identity(self, name: str) -> str:
         """See `ModelEngine`."""
         return model_identity(name, oracle_script(self.path).digest)
-
-    def lacks(self, capability: Capability) -> str | None:  # noqa: ARG002 - a script may write anything
-        """See `ModelEngine`."""
-        return None
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002 - both mean the same here
         """See `ModelEngine`."""

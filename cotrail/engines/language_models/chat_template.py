@@ -18,7 +18,7 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from cotrail.core.generation import Capability
-from cotrail.core.prompts import Prompt, Span, Turn, quoted_spans
+from cotrail.core.prompts import Prompt, Span, Text, Turn, quoted_spans
 from cotrail.engines.language_models.thinking import Segment, control_pattern, spans_of
 from cotrail.errors import InputError, StepError
 
@@ -192,3 +192,22 @@ def _segments(text: str, controls: Mapping[str, str]) -> list[Segment]:
         return [Segment(text)]
     parts: Iterable[str] = re.compile(f"([{''.join(controls)}])").split(text)
     return [Segment(controls.get(part, part), plain=part in controls) for part in parts if part]
+
+
+# Control tokens in a prompt: a system's own words name them, and what reads like one in a paragraph is only quoted.
+
+
+def divided(turn: Turn, controls: re.Pattern[str]) -> list[Segment]:
+    """The segments of plain text."""
+    (spans,) = quoted_spans((turn,), spans_of(controls))
+    text, place, segments = turn.text, 0, list[Segment]()
+    for start, end in spans:
+        segments += [Segment(text[place:start]), Segment(text[start:end], plain=True)]
+        place = end
+    return [*segments, Segment(text[place:])]
+
+
+def named_controls(turns: Iterable[Turn], stop: Iterable[str], controls: re.Pattern[str]) -> set[str]:
+    """The control tokens that a system's own words name, or its stop strings, and that the model may write for it."""
+    own = (piece.text for turn in turns for piece in turn.pieces if isinstance(piece, Text) and turn.role != "tool")
+    return {control for text in (*own, *stop) for control in controls.findall(text)}

@@ -9,11 +9,14 @@ from datetime import datetime
 from decimal import Decimal
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Struct
 
+from cotrail.common.toml_files import read_toml
 from cotrail.core.money import ModelPrice, Rates
 from cotrail.engines.language_models.endpoint import Endpoint, Price
 
@@ -125,79 +128,7 @@ class Provider(Struct, frozen=True, kw_only=True):
         return {"model": model, "context": CONTEXT, **self.table, **(found.table if found else {}), **thoughts}
 
 
-def _chat(url: str, key_variable: str | None, **more: Any) -> dict[str, Any]:
-    key = {"key_variable": key_variable} if key_variable else {}
-    return {"engine": "openai", "url": url, "api": "chat", **key, **more}
-
-
-_THINKS = {"thinks": "field"}
-_THINKS_ON = {**_THINKS, "hands_back": "all"}
-"""For models that want the thoughts of former turns too, or write worse without them."""
-
-_OLDER_CLAUDES = (
-    *("claude-2", "claude-3", "claude-instant", "claude-haiku-4", "claude-sonnet-4"),
-    *("claude-opus-4-0", "claude-opus-4-1", "claude-opus-4-2025", "claude-opus-4-5", "claude-opus-4-6"),
-)
-"""Those that think only if they are asked to, and take a temperature."""
-
-_UNSAMPLED = {"omits": ["temperature", "top_p"]}
-
-_THINKING_AT_OPENROUTER = (
-    *("openai/o1", "openai/o3", "openai/o4", "openai/gpt-5", "openai/gpt-6", "openai/gpt-oss"),
-    *("anthropic/claude-fable", "anthropic/claude-mythos"),
-    *("anthropic/claude-opus-5", "anthropic/claude-sonnet-5", "anthropic/claude-haiku-5"),
-    *("google/gemini-2.5", "google/gemini-3", "google/gemini-4", "x-ai/grok-3-mini", "x-ai/grok-4", "x-ai/grok-5"),
-    *("deepseek/deepseek-r1", "deepseek/deepseek-v4", "qwen/qwq", "qwen/qwen3", "mistralai/magistral"),
-    *("moonshotai/kimi-k2-thinking", "z-ai/glm-4.5", "z-ai/glm-5", "minimax/minimax-m"),
-)
-
-PROVIDERS: Mapping[str, Provider] = {
-    "openai": Provider(
-        table=_chat("https://api.openai.com/v1", "OPENAI_API_KEY", batch="openai"),
-        families=(Family(names=("o1", "o3", "o4", "gpt-5", "gpt-6"), table={"api": "responses", "thinks": "hidden"}),),
-    ),
-    "anthropic": Provider(
-        table={"engine": "anthropic", "batch": "anthropic"},
-        families=(
-            Family(names=_OLDER_CLAUDES, table={}),
-            Family(names=("claude-opus-4-7", "claude-opus-4-8"), table=_UNSAMPLED),
-            # They think unless they are asked not to, if they can be asked at all, and take no budget.
-            Family(names=("claude",), table={**_UNSAMPLED, **_THINKS, "effort": "low"}),
-        ),
-    ),
-    "gemini": Provider(
-        table={"engine": "gemini"},
-        families=(
-            Family(names=("gemini-1", "gemini-2.0", "gemini-pro", "gemini-flash-1", "gemma-2", "gemma-3"), table={}),
-            Family(names=("gemini", "gemma"), table=_THINKS),
-        ),
-    ),
-    "mistral": Provider(
-        table=_chat(
-            "https://api.mistral.ai/v1",
-            "MISTRAL_API_KEY",
-            continues="prefix",
-            omits=["seed", "stream_options"],
-            batch="mistral",
-        ),
-        families=(Family(names=("magistral",), table=_THINKS_ON),),
-    ),
-    "deepseek": Provider(
-        table=_chat("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", **_THINKS_ON, thought_tokens=THOUGHT_TOKENS)
-    ),
-    "openrouter": Provider(
-        table=_chat("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-        families=(Family(names=_THINKING_AT_OPENROUTER, table=_THINKS),),
-    ),
-    "together": Provider(table=_chat("https://api.together.xyz/v1", "TOGETHER_API_KEY")),
-    "fireworks": Provider(table=_chat("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY")),
-    "groq": Provider(table=_chat("https://api.groq.com/openai/v1", "GROQ_API_KEY")),
-    "xai": Provider(
-        table=_chat("https://api.x.ai/v1", "XAI_API_KEY"),
-        families=(Family(names=("grok-3-mini", "grok-4", "grok-5"), table=_THINKS),),
-    ),
-    "ollama": Provider(table=_chat("http://localhost:11434/v1", None)),
-}
+PROVIDERS = msgspec.convert(read_toml(Path(__file__).with_name("providers.toml")), dict[str, Provider])
 """All providers by name."""
 
 

@@ -6,12 +6,33 @@ Krippendorff's Alpha-Reliability"); verdicts are nominal.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from msgspec import Struct
 
-from cotrail.evaluation.judging.shares import Share, share
+from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
+
+# Shares of questions, with their intervals.
+
+
+class Share(Struct, frozen=True, kw_only=True):
+    """A share with its exact interval of 95 %; value: None of no questions."""
+
+    value: float | None
+    hits: int
+    of: int
+    interval: ConfidenceInterval | None
+
+
+def share(hits: Iterable[bool]) -> Share:
+    """The share of hits."""
+    values = [float(hit) for hit in hits]
+    count = round(sum(values))
+    return Share(
+        value=count / len(values) if values else None, hits=count, of=len(values), interval=confidence_interval(values)
+    )
+
 
 Verdicts = Mapping[str, str]
 """A judge's verdicts by the ids of the questions that it has one on."""

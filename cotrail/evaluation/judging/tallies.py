@@ -7,7 +7,7 @@ from statistics import fmean
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cotrail.evaluation.judging.shares import Share, share
+from cotrail.evaluation.judging.agreement import Share, share
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
 from cotrail.systems.judge.judgement import Judgement
 from cotrail.systems.judge.rubric import Rubric

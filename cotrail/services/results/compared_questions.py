@@ -21,7 +21,7 @@ from cotrail.models.queries.listed_questions import AskedQuestion, read_asked
 from cotrail.models.queries.repeated_steps import runs_of
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.queries.traces import TracedQuestion, TracedStep, read_question
-from cotrail.models.records.labels import read_labels
+from cotrail.models.records.runs import read_labels
 from cotrail.models.schema.states import QuestionStatus
 
 QUOTED_QUESTION = 60

@@ -12,8 +12,8 @@ from cotrail.data.demonstrations.self_written import Simple, SolvedQuestion, sel
 from cotrail.data.demonstrations.sets import write_demonstrations
 from cotrail.engines.engine_kinds import find_engine
 from cotrail.errors import InputError
-from cotrail.faithfulness.chains import weigh
 from cotrail.faithfulness.recorded import RecordedQuestion, is_right, read_recorded
+from cotrail.faithfulness.rules import weigh
 from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import FUNCTIONS, Function, Thresholds, Weighing
 from cotrail.models.queries.runs import RunRecord

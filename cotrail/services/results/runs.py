@@ -21,12 +21,20 @@ from cotrail.models.queries.events import present
 from cotrail.models.queries.progress import Outage, StepCounts, StopCause, read_outages, read_progress
 from cotrail.models.queries.projects import makers_of
 from cotrail.models.queries.question_summaries import SummaryCounts, read_summarized
-from cotrail.models.queries.run_filters import KEYS, RunFilter
+from cotrail.models.queries.runs import (
+    KEYS,
+    RunFilter,
+    RunRecord,
+    RunSummary,
+    count_runs,
+    list_runs,
+    resolve_run,
+    summaries_of,
+)
 from cotrail.models.queries.runs import RunOrder as RunOrder
-from cotrail.models.queries.runs import RunRecord, RunSummary, count_runs, list_runs, resolve_run, summaries_of
 from cotrail.models.queries.workers import PACE_SECONDS, Pace, read_paces
 from cotrail.models.records.budgets import Blockage, read_blockage
-from cotrail.models.records.labels import NO_LABELS, read_labels
+from cotrail.models.records.runs import NO_LABELS, read_labels
 from cotrail.models.schema.states import QuestionStatus, RunState
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation

@@ -11,14 +11,14 @@ from cotrail.core.money import Spent
 from cotrail.core.results import Failure
 from cotrail.errors import InputError
 from cotrail.evaluation.judging.agreement import Agreement as Agreement
+from cotrail.evaluation.judging.agreement import Share as Share
 from cotrail.evaluation.judging.agreement import agreement
-from cotrail.evaluation.judging.shares import Share as Share
 from cotrail.evaluation.judging.tallies import ClaimTally, Tally, claims, consistency, tallies_by_kind, tally
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval as ConfidenceInterval
 from cotrail.models.queries.judgements import JUDGE, JudgedQuestion, read_judged
 from cotrail.models.queries.progress import read_progress
 from cotrail.models.queries.runs import RunRecord
-from cotrail.models.records.labels import NO_LABELS, read_labels
+from cotrail.models.records.runs import NO_LABELS, read_labels
 from cotrail.models.schema.states import QuestionStatus, RunState
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation

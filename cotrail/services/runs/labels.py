@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Engine
 from cotrail.common.printable_text import cut
 from cotrail.errors import InputError
 from cotrail.models.queries.runs import LATEST, RunRecord, read_run, resolve_run
-from cotrail.models.records.labels import NO_LABELS, Labels, check_name, namesakes, read_labels, save_labels
+from cotrail.models.records.runs import NO_LABELS, Labels, check_name, namesakes, read_labels, save_labels
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
 from cotrail.services.store import open_store, reading

@@ -35,8 +35,7 @@ from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.evaluation.metrics.stop_rules import UNTIL, StopRule, parse_rule
 from cotrail.evaluation.plans.plan import Plan, PlanFile, PlannedMetrics, planned_metrics, read_plan_file
 from cotrail.models.commands.new_runs import Submission
-from cotrail.models.records.labels import Labels
-from cotrail.models.records.runs import BUDGETS, PRICES, READING, STAND_INS
+from cotrail.models.records.runs import BUDGETS, PRICES, READING, STAND_INS, Labels
 from cotrail.services.library.file_references import FileReference
 from cotrail.services.library.uploaded_files import find_file, uploaded_name
 from cotrail.services.runs.configuring import ResolvedRun

@@ -17,8 +17,7 @@ from cotrail.evaluation.metrics.stop_rules import rule_of
 from cotrail.models.commands import submission
 from cotrail.models.commands.new_runs import AskedQuestion, Submission
 from cotrail.models.queries.runs import RunRecord, read_run
-from cotrail.models.records.labels import NO_LABELS, namesakes, read_labels
-from cotrail.models.records.runs import READING, STAND_INS
+from cotrail.models.records.runs import NO_LABELS, READING, STAND_INS, namesakes, read_labels
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import App, current_app, operation
 from cotrail.services.runs.checking import check_worker_keys, checked

@@ -19,9 +19,8 @@ from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Paragraph, Question, passage_of
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, expect
-from cotrail.faithfulness.chains import ScoredChain, ScoredFact, weigh
 from cotrail.faithfulness.paper import sentences
-from cotrail.faithfulness.rules import facts, prediction
+from cotrail.faithfulness.rules import ScoredChain, ScoredFact, facts, prediction, weigh
 from cotrail.faithfulness.weighing import Evidence, Weighing
 from cotrail.systems.parts.majority import sample_chains, voted
 from cotrail.systems.parts.prompting import shown

@@ -1,4 +1,4 @@
-"""A run: how it stands, its questions by how they came out, and what people do with it."""
+"""The list of runs; and a run: how it stands, its questions by how they came out, and what people do with it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple
@@ -12,16 +12,18 @@ from cotrail.services.results.plans import planned
 from cotrail.services.results.questions import QuestionStatus
 from cotrail.services.results.reports.charts import Bars, Measured, counted_causes, lengths
 from cotrail.services.results.reports.run_report import Plot
-from cotrail.services.results.runs import RunOverview
+from cotrail.services.results.runs import RUN_STATES, RunOrder, RunOverview
 from cotrail.services.results.summaries import Order, Outcome, QuestionSummaries, Trait
 from cotrail.services.runs import control, forking, labels
 from cotrail.services.runs.forking import ForkRequest
 from cotrail.services.runs.requests import Priority
 from cotrail.viewer.page import GoTo, Shown, action, changes, link, page, words
+from cotrail.viewer.pages.comparisons import JUDGE
 
 ON_A_PAGE = 50
 
 Text = Annotated[str, Meta(max_length=200)]
+Field = Annotated[str, Meta(max_length=1000)]
 Show = Literal["right", "partly", "wrong", "unscored", "failed", "blocked", "open", "cancelled"]
 
 OUTCOMES: Mapping[Outcome, str] = {
@@ -155,7 +157,6 @@ def _events(run: RunOverview) -> str:
 
 # What people do with a run from its page.
 
-Field = Annotated[str, Meta(max_length=1000)]
 Lines = Annotated[str, Meta(max_length=20_000)]
 
 
@@ -212,3 +213,51 @@ def fork(run: str, settings: Lines = "", model: Field = "", name: Field = "") ->
 
 def _shown(run: str) -> GoTo:
     return GoTo(link("runs", run))
+
+
+# The list of runs.
+
+AGAIN_SECONDS = 5
+"""After how many seconds the list is read again while one of its runs is under way."""
+
+GOING_ON = ("running", "paused")
+
+State = Literal["running", "paused", "blocked", "finished", "cancelled", "pruned"]
+
+
+@page("/")
+def index(
+    q: Field = "",
+    state: State | None = None,
+    system: Field = "",
+    model: Field = "",
+    dataset: Field = "",
+    corpus: Field = "",
+    experiment: Field = "",
+    tag: Sequence[Field] = (),
+    order: RunOrder = "newest",
+    after: str | None = None,
+) -> Shown:
+    """The runs, the newest first; q: texts and filters as `cotrail runs` takes them; the others: filters by a field."""
+    named = {"system": system, "model": model, "dataset": dataset, "corpus": corpus, "experiment": experiment}
+    chosen = [(name, value) for name, value in named.items() if value] + [("tag", each) for each in tag]
+    filters = (*q.split(), *([f"state={state}"] if state else ()), *(f"{name}={value}" for name, value in chosen))
+    found = runs.show_runs(filters, limit=ON_A_PAGE, after=after, order=order)
+    ids = [each.run for each in found.runs]
+    values = {
+        "runs": found,
+        "standings": {each.run: each for each in runs.show_standings(ids)} if ids else {},
+        "q": q,
+        "state": state,
+        "states": RUN_STATES,
+        "chosen": [(name, value, _without(name, value, tag)) for name, value in chosen],
+        "order": order,
+        "judge": JUDGE,
+    }
+    goes_on = any(each.state in GOING_ON for each in found.runs)
+    return Shown(template="runs.html", section="runs", values=values, every=AGAIN_SECONDS if goes_on else 0)
+
+
+def _without(name: str, value: str, tags: Sequence[str]) -> Iterator[str] | Sequence[str]:
+    """What is left of a filter's values without this one."""
+    return [each for each in tags if each != value] if name == "tag" else ()

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from cotrail.core.results import Result
-from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.leases import Claim
 from cotrail.models.records.steps import Dispatch
 from cotrail.tasks import step
 from cotrail.tasks.runtime import Runtime

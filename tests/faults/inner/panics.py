@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from cotrail.core.results import Result
-from cotrail.models.execution.claims import Claim
+from cotrail.models.execution.leases import Claim
 from cotrail.models.records.steps import Dispatch
 from cotrail.tasks import step
 from cotrail.tasks.runtime import Runtime

@@ -27,7 +27,7 @@ from cotrail.engines.retrieval import tantivy
 from cotrail.models.commands import control, submission
 from cotrail.models.execution import admission
 from cotrail.models.execution import recovery as upkeep
-from cotrail.models.execution.claims import Claim, Completion
+from cotrail.models.execution.leases import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.records.steps import Dispatch
 from cotrail.tasks import routing, runtime, step

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import Engine, select
 from typer.testing import CliRunner
 
-from cotrail.cli.command_table import COMMANDS
+from cotrail.cli.lazy_group import COMMANDS
 from cotrail.cli.main import app, exit_code
 from cotrail.errors import CotrailError
 from cotrail.models.schema.tables import runs

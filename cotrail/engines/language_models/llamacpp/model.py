@@ -15,13 +15,12 @@ from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
-from cotrail.engines.language_models.chat_template import ChatTemplate, template_lacks
+from cotrail.engines.language_models.chat_template import ChatTemplate, divided, named_controls, template_lacks
 from cotrail.engines.language_models.grammars import grammars
 from cotrail.engines.language_models.llamacpp import deterministic
 from cotrail.engines.language_models.llamacpp.server import LlamaCppStream, Server, TokenIds
 from cotrail.engines.language_models.model_files import gguf_metadata, gguf_template
 from cotrail.engines.language_models.packing import pack
-from cotrail.engines.language_models.quoted_controls import divided, named_controls
 from cotrail.engines.language_models.result import check_fits, first_tokens, generated, shares
 from cotrail.engines.language_models.thinking import NO_THINKING, Segment, Thinking, control_pattern
 from cotrail.engines.language_models.token_counts import cached_count

@@ -16,8 +16,8 @@ from cotrail.common.log_formatting import Secrets
 from cotrail.common.printable_text import cut
 from cotrail.common.server_addresses import http_options
 from cotrail.common.text_files import MAX_RECORD_BYTES, MIB, shown_size
+from cotrail.engines.language_models.served.pacing import allows_nothing, pause_asked
 from cotrail.engines.language_models.served.protocols.delta import Refused
-from cotrail.engines.language_models.served.rate_headers import allows_nothing, pause_asked
 from cotrail.engines.language_models.served.refusals import (
     ATTEMPTS,
     BUSY,

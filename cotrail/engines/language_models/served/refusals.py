@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from cotrail.engines.language_models.served.rate_headers import LONGEST_PAUSE
 from cotrail.engines.server_address import ServerAddress
 from cotrail.errors import (
     BlockedError,
@@ -24,6 +23,9 @@ from cotrail.errors import (
     TransientStepError,
     UnavailableError,
 )
+
+LONGEST_PAUSE = 3600.0
+"""The most seconds that a header or a message is believed."""
 
 # Fields of requests that a server refuses, and the setting in the model's table that each of them calls for.
 

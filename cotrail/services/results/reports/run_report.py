@@ -24,7 +24,7 @@ from cotrail.models.queries.annotations import read_cause_labels
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.queries.traces import TracedQuestion, read_questions
-from cotrail.models.records.labels import NO_LABELS, Labels, read_labels
+from cotrail.models.records.runs import NO_LABELS, Labels, read_labels
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
 from cotrail.services.results.plans import RunPlan, plan_of_run, planned

@@ -16,7 +16,7 @@ from cotrail.common.text_files import MAX_FILE_BYTES, MAX_RECORD_BYTES, numbered
 from cotrail.core.ports.batches import BatchAnswer, Unanswered
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.client import CONNECT_SECONDS, LONGEST_MESSAGE, key_of
-from cotrail.engines.language_models.served.rate_headers import pause_asked
+from cotrail.engines.language_models.served.pacing import pause_asked
 from cotrail.engines.language_models.served.refusals import reported_in, step_error
 from cotrail.errors import BatchLostError, InputError, TransientStepError, UnavailableError
 

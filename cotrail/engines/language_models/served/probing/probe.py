@@ -14,8 +14,8 @@ from cotrail.core.ports.rate_limiter import Limits
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.model import ServedModel
+from cotrail.engines.language_models.served.pacing import told_limits
 from cotrail.engines.language_models.served.protocols.wire_protocols import PROTOCOLS
-from cotrail.engines.language_models.served.rate_headers import told_limits
 from cotrail.engines.language_models.served.refusals import Reported, refused_field
 from cotrail.engines.language_models.served.tokenizer import Dialect
 from cotrail.engines.rate_limits import ProcessLimiter

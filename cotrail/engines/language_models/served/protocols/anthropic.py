@@ -11,8 +11,8 @@ from cotrail.core.calls import Call, Tool
 from cotrail.core.generation import ThoughtsKind
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.engines.language_models.endpoint import LEAST_BUDGET, Endpoint
-from cotrail.engines.language_models.served.conversation import Message, arguments_of, conversation, last_shared
 from cotrail.engines.language_models.served.event_loop import CallPiece, Function
+from cotrail.engines.language_models.served.prompt_fields import Message, arguments_of, conversation, last_shared
 from cotrail.engines.language_models.served.protocols.delta import (
     Delta,
     Finish,

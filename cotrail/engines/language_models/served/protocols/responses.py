@@ -13,9 +13,8 @@ from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.providers import CACHE_MARKED
-from cotrail.engines.language_models.served.conversation import Message, conversation, last_shared
 from cotrail.engines.language_models.served.event_loop import CallPiece, Function
-from cotrail.engines.language_models.served.prompt_fields import json_schema_format
+from cotrail.engines.language_models.served.prompt_fields import Message, conversation, json_schema_format, last_shared
 from cotrail.engines.language_models.served.protocols.delta import Delta, Finish, Refused, converted, decoded, event_of
 from cotrail.engines.language_models.served.protocols.protocol import WireProtocol
 from cotrail.engines.language_models.served.refusals import status_meant

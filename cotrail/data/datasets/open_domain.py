@@ -1,0 +1,180 @@
+"""Open-domain questions, which name no paragraphs: Natural Questions, TriviaQA, PopQA and Bamboogle."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from cotrail.common.json_files import decode, records
+from cotrail.common.text_files import opened, read_whole
+from cotrail.core.questions import Question, named
+from cotrail.data.datasets import flashrag, infotabs, spec
+from cotrail.errors import DatasetError
+
+# Natural Questions' open form (`NQ-open.dev.jsonl`, Lee et al. 2019): a question a line, without an id.
+
+
+class OpenQuestion(Struct, frozen=True):
+    """A question as published."""
+
+    question: str
+    answer: tuple[str, ...] = ()
+
+
+def read_nq(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
+    """Read the questions of a file, equal lines once; an id is the SHA-256 of the question and its answers."""
+    seen = set()
+    for place, raw in records(path, DatasetError):
+        line = decode(raw, OpenQuestion, place, DatasetError)
+        if line in seen:
+            continue
+        seen.add(line)
+        question = Question(id=spec.id_of(line.question, *line.answer), text=line.question, answers=line.answer)
+        yield spec.QuestionRecord(place=place, raw=raw, annotated=spec.AnnotatedQuestion(question=question))
+
+
+NATURAL_QUESTIONS = spec.dataset(
+    "nq",
+    spec.QuestionForm(
+        format=spec.FileFormat(
+            "Natural Questions' open questions", False, frozenset({"question", "answer"}), frozenset({"id", "_id"})
+        ),
+        read=read_nq,
+    ),
+    flashrag.form(),
+)
+
+
+# TriviaQA's unfiltered files (`unfiltered-web-dev.json`, Joshi et al. 2017): one object with a list of questions.
+
+
+class _File(Struct, frozen=True, rename="pascal"):
+    data: tuple[msgspec.Raw, ...]
+
+
+class _Answer(Struct, frozen=True, rename="pascal"):
+    """An answer, the names of the page of Wikipedia that has it as its title, and both normalized."""
+
+    value: str
+    aliases: tuple[str, ...] = ()
+    normalized_aliases: tuple[str, ...] = ()
+
+
+class TriviaQuestion(Struct, frozen=True, rename="pascal"):
+    """A question as published; test files have no answers."""
+
+    question_id: str
+    question: str
+    answer: _Answer | None = None
+
+
+def read_trivia(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
+    """Read the questions of a file, which is held in memory."""
+    with opened(path, DatasetError) as file:
+        content = read_whole(file, str(path), DatasetError)
+    for number, raw in enumerate(decode(content, _File, str(path), DatasetError).data, start=1):
+        place = f"{path}, question {number}"
+        entry = decode(raw, TriviaQuestion, place, DatasetError)
+        question = Question(id=entry.question_id, text=entry.question.strip(), answers=_answers(entry.answer))
+        yield spec.QuestionRecord(place=place, raw=bytes(raw), annotated=spec.AnnotatedQuestion(question=question))
+
+
+def _answers(answer: _Answer | None) -> tuple[str, ...]:
+    """The answer and its other names. The official script compares with the normalized ones alone."""
+    if answer is None:
+        return ()
+    return spec.accepted_answers((answer.value, *answer.aliases, *answer.normalized_aliases))
+
+
+def wrapped(_path: Path, questions: Sequence[bytes]) -> bytes:
+    """A file of these questions."""
+    return b'{"Data": [' + b",\n".join(questions) + b"]}\n"
+
+
+TRIVIAQA = spec.dataset(
+    "triviaqa",
+    spec.QuestionForm(
+        format=spec.FileFormat("TriviaQA's questions", False, frozenset({"Data"})),
+        read=read_trivia,
+        written=wrapped,
+        suffix=".json",
+    ),
+    flashrag.form(),
+)
+
+
+# PopQA's table (`popQA.tsv`, Mallen et al. 2023): questions made of facts of Wikidata, popular and not.
+
+
+class PopQuestion(Struct, frozen=True):
+    """A question as published; possible_answers: a JSON list in a string. prop: the relation that is asked for."""
+
+    id: int | str
+    question: str
+    possible_answers: str
+    prop: str = ""
+
+
+def read_pop(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
+    """Read the questions of a file."""
+    for place, raw, row in infotabs.records(path, PopQuestion):
+        answers = decode(row.possible_answers.encode(), tuple[str, ...], f"{place}, possible_answers", DatasetError)
+        question = Question(
+            id=str(row.id),
+            text=row.question.strip(),
+            answers=spec.accepted_answers(answers),
+            kinds=named(relation=row.prop),
+        )
+        yield spec.QuestionRecord(place=place, raw=raw, annotated=spec.AnnotatedQuestion(question=question))
+
+
+POPQA = spec.dataset(
+    "popqa",
+    spec.QuestionForm(
+        format=spec.FileFormat("PopQA's questions", False, frozenset({"id", "question", "possible_answers"})),
+        read=read_pop,
+        written=infotabs.written,
+    ),
+    flashrag.form(relation="prop"),
+)
+
+
+# Bamboogle's table (Press et al. 2023): 125 questions of two steps, without ids.
+#
+# It is published as a spreadsheet, whose columns are `Question`, `Answer` and in some copies `Answer 2`.
+
+
+class BamboogleQuestion(Struct, frozen=True):
+    """A question as published; other: a second form of the answer."""
+
+    question: str = msgspec.field(name="Question")
+    answer: str = msgspec.field(name="Answer")
+    other: str | None = msgspec.field(name="Answer 2", default=None)
+
+
+def read_bamboogle(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
+    """Read the questions of a file; an id is the SHA-256 of the question."""
+    for place, raw, row in infotabs.records(path, BamboogleQuestion):
+        question = Question(
+            id=spec.id_of(row.question.strip()),
+            text=row.question.strip(),
+            answers=spec.accepted_answers((row.answer, row.other or "")),
+        )
+        yield spec.QuestionRecord(place=place, raw=raw, annotated=spec.AnnotatedQuestion(question=question))
+
+
+_KEYS = frozenset({"Question", "Answer"})
+_OTHERS = frozenset({"wiki_links"})
+"""What FRAMES' records have too."""
+
+BAMBOOGLE = spec.dataset(
+    "bamboogle",
+    spec.QuestionForm(
+        format=spec.FileFormat("Bamboogle's questions", False, _KEYS, _OTHERS),
+        read=read_bamboogle,
+        written=infotabs.written,
+    ),
+    spec.QuestionForm(format=spec.FileFormat("Bamboogle's questions", True, _KEYS, _OTHERS), read=read_bamboogle),
+    flashrag.form(),
+)

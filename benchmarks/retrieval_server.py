@@ -53,7 +53,8 @@ def main(
             rows = _measured(partial(_directly, store.open("made-up")), partial(_over_http, port), asked, seconds)
     words = round(sum(len(each.split()) for each in asked) / len(asked), 1)
     report = {"command": command("benchmarks.retrieval_server"), "paragraphs": size, "words_a_query": words}
-    report |= {"measured": rows, "machine": describe(), "versions": versions(*MEASURED)}
+    report |= {"load_average": round(os.getloadavg()[0], 1), "measured": rows}
+    report |= {"machine": describe(), "versions": versions(*MEASURED)}
     if output is not None:
         output.write_text(json.dumps(report, indent=2) + "\n")
     _print(rows)

@@ -255,7 +255,7 @@ def _resolved(
     references = tuple(references)
     ids = [item for item in references if isinstance(item, str)]
     if ids and lookup is None:
-        raise DatasetError(f"{place}: paragraphs are given by id; name their corpus, or give title and text")
+        raise DatasetError(f"{place}: paragraphs are given by id; name the corpus they are in, or give title and text")
     paragraphs = lookup(ids) if ids and lookup else {}
     if missing := [id_ for id_ in ids if id_ not in paragraphs]:
         first = ", ".join(map(shown, missing[:MOST_LISTED])) + (", ..." if len(missing) > MOST_LISTED else "")

@@ -21,13 +21,7 @@ from cotrail.models.queries.runs import read_run
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.tables import questions, runs
 from cotrail.services.results import comparing, comparison_tables
-from cotrail.services.results.comparing import (
-    MOST_TRACED,
-    ComparisonRequest,
-    compare,
-    metric_columns,
-    summarized_columns,
-)
+from cotrail.services.results.comparing import MOST_TRACED, compare, metric_columns, summarized_columns
 from cotrail.services.results.comparison_words import design, headline
 from cotrail.services.results.paired_questions import PairedQuestions, PairRequest, paired_questions
 from cotrail.services.results.reports.comparison_page import FORMATS, write_front
@@ -337,7 +331,7 @@ def test_the_same_comparison_gives_the_same_figure(engine: Engine, cotrail: Cotr
     for run, tokens in {"alpha": 10, "bravo": 400}.items():
         answered(engine, run, [RIGHT, WRONG, HALF], tokens=tokens)
     with engine.connect() as connection:
-        comparison = compare(connection, ComparisonRequest(runs=("alpha", "bravo")))
+        comparison = compare(connection, ("alpha", "bravo"))
     for ending in FORMATS:
         one, other = (tmp_path / f"{name}{ending}" for name in ("one", "other"))
         write_front(comparison, one)
@@ -424,8 +418,7 @@ def test_a_number_of_paragraphs_has_no_better(engine: Engine, cotrail: Cotrail) 
     answered(engine, "few", [RIGHT] * 12)
     answered(engine, "many", [RIGHT] * 12)
     with engine.connect() as connection:
-        request = ComparisonRequest(runs=("few", "many"), metrics=("paragraphs_collected",))
-        found = compare(connection, request)
+        found = compare(connection, ("few", "many"), metrics=("paragraphs_collected",))
     assert found.front is None
     [pair] = found.pairs
     [more] = fixed_differences([[1.0, 2.0] * 6], float("inf"))
@@ -488,7 +481,7 @@ def test_the_headline_of_several_runs_says_of_each_what_its_pair_says(engine: En
     assert "No difference that matters is shown between best and small: " in said
     assert "No difference is shown between best and level: " in said
     with engine.connect() as connection:
-        found = compare(connection, ComparisonRequest(runs=("best", "beaten", "level"), metrics=("answer_em",)))
+        found = compare(connection, ("best", "beaten", "level"), metrics=("answer_em",))
     beaten, level, other = found.pairs
     [nothing, behind] = fixed_differences([[], [-1.0] * 40], 1.0)
     told = (replace(beaten, differences={"answer_em": nothing}), replace(level, differences={"answer_em": behind}))

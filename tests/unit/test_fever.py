@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from cotrail.core.questions import Question
-from cotrail.data.datasets.fever import title_of
+from cotrail.data.datasets.kilt import title_of
 from cotrail.data.datasets.loading import load_questions
 from cotrail.errors import DatasetError
 from tests.cases import each_case

@@ -6,7 +6,6 @@ from cotrail.common.nearest import unknown
 from cotrail.data.datasets import (
     beir,
     browsecomp_plus,
-    fever,
     frames,
     hotpotqa,
     iirc,
@@ -37,7 +36,7 @@ DATASETS: dict[str, DatasetSpec] = {
         infotabs.SPEC,
         kilt.ZSRE,
         kilt.TREX,
-        fever.SPEC,
+        kilt.FEVER,
         kilt.ELI5,
         open_domain.BAMBOOGLE,
         frames.SPEC,

@@ -5,7 +5,6 @@ from itertools import combinations, islice
 from statistics import fmean
 from typing import Annotated
 
-from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
@@ -188,20 +187,6 @@ MOST_TRACED = 20
 """The wins of a pair whose traces are compared, and as many of its losses: those with the largest differences."""
 
 
-class ComparisonRequest(Struct, frozen=True, kw_only=True):
-    """What to compare.
-
-    runs: ids, their beginnings, names or `latest`. against: one of them, with which alone the others are compared.
-    metrics: their names, the primary one first; the main scores that all runs have where none is named.
-    repeats: whether each run stands for all that repeat it; those of one run that are named are one system anyway.
-    """
-
-    runs: tuple[str, ...]
-    against: str | None = None
-    metrics: tuple[str, ...] = ()
-    repeats: bool = False
-
-
 Tell = Callable[[str], None]
 """Takes what is being done, in words."""
 
@@ -209,14 +194,22 @@ Plans = Mapping[str, Plan | None]
 """The plans of runs by their ids, with ids in place of the names of runs to compare with."""
 
 
-def compare(connection: Connection, request: ComparisonRequest, tell: Tell = lambda _: None) -> Comparison:
-    """Compare runs as they stand.
+def compare(
+    connection: Connection,
+    runs: Sequence[str],
+    *,
+    against: str | None = None,
+    metrics: Sequence[str] = (),
+    repeats: bool = False,
+    tell: Tell = lambda _: None,
+) -> Comparison:
+    """Compare runs as they stand; see `compare_runs`.
 
     Raises InputError where fewer than two runs are named, or they share no questions or no score.
     """
-    check_names(request.metrics)
-    systems = compared_systems(connection, request.runs, repeats=request.repeats)
-    chosen = _pairs(connection, systems, request.against)
+    check_names(metrics)
+    systems = compared_systems(connection, tuple(runs), repeats=repeats)
+    chosen = _pairs(connection, systems, against)
     tell("reading the questions")
     shared = shared_questions(connection, systems)
     columns = {}
@@ -224,33 +217,33 @@ def compare(connection: Connection, request: ComparisonRequest, tell: Tell = lam
         tell(f"scoring run {number} of {len(systems)}")
         columns[name] = system_columns(connection, records)
     plans = {name: _plan(connection, name, systems) for name in systems}
-    metrics = compared_metrics(columns, shared.compared, request.metrics, _planned_metric(plans))
+    measured = compared_metrics(columns, shared.compared, metrics, _planned_metric(plans))
     differences = {}
-    for metric in metrics:
+    for metric in measured:
         tell(f"testing {metric.title}")
         demands = [_demands(plans, pair, metric.name) for pair in chosen]
         differences[metric.name] = _differences(columns, chosen, metric, shared, demands)
     tell("testing kinds of questions")
-    kinds = kind_differences(columns, chosen, metrics[0], shared)
+    kinds = kind_differences(columns, chosen, measured[0], shared)
     tell("adding up costs")
-    runs = tuple(_runs(connection, systems, columns, metrics, shared, plans))
-    traces = Traces(connection, {run.id: columns[run.id][metrics[0].name].values for run in runs})
+    compared = tuple(_runs(connection, systems, columns, measured, shared, plans))
+    traces = Traces(connection, {run.id: columns[run.id][measured[0].name].values for run in compared})
     pairs = []
     for place, (first, second) in enumerate(chosen):
         tell(f"comparing traces of pair {place + 1} of {len(chosen)}")
         of_metrics = {name: of[place] for name, of in differences.items()}
-        pair = _pair(first, second, columns, of_metrics, shared, traces, metrics[0])
-        pairs.append(replace(pair, plans=tuple(_planning(plans, (first, second), metrics[0].name))))
+        pair = _pair(first, second, columns, of_metrics, shared, traces, measured[0])
+        pairs.append(replace(pair, plans=tuple(_planning(plans, (first, second), measured[0].name))))
     return Comparison(
         is_fixed=shared.are_fixed,
         questions=len(shared.compared),
         left_out=shared.left_out,
-        metrics=metrics,
+        metrics=measured,
         deciding=tuple(each for each in shared_metrics(columns, shared.compared).values() if not each.is_count),
-        runs=runs,
+        runs=compared,
         pairs=tuple(pairs),
         kinds=kinds,
-        front=_front(runs, metrics[0]),
+        front=_front(compared, measured[0]),
     )
 
 
@@ -382,10 +375,6 @@ def _front(runs: Sequence[ComparedRun], primary: MetricFacts) -> CostFront | Non
     return cost_front(costs, {run.id: run.scores[primary.name].mean for run in runs})
 
 
-Telling = Annotated[Callable[[str], None], LOCAL_ONLY]
-"""Takes what is being done, in words."""
-
-
 def _silent(_: str) -> None:
     """Tells nobody."""
 
@@ -397,7 +386,7 @@ def compare_runs(
     against: str | None = None,
     metrics: Sequence[str] = (),
     repeats: bool = False,
-    tell: Telling = _silent,
+    tell: Annotated[Tell, LOCAL_ONLY] = _silent,
 ) -> Comparison:
     """Say which of several runs on the same questions is better, by how much, how sure that is, where and why.
 
@@ -405,6 +394,5 @@ def compare_runs(
     all runs have where none is named. repeats: whether each run stands for all that repeat it with other seeds; those
     that are named are one system anyway.
     """
-    request = ComparisonRequest(runs=tuple(runs), against=against, metrics=tuple(metrics), repeats=repeats)
     with reading() as connection:
-        return compare(connection, request, tell)
+        return compare(connection, runs, against=against, metrics=metrics, repeats=repeats, tell=tell)

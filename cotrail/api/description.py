@@ -177,7 +177,7 @@ def _item(operation: Operation[Any, Any]) -> Any:
 def _describe_fields(record: type[Struct], properties: dict[str, Any]) -> None:
     """Add what is said of fields to people who give them as options."""
     for field in msgspec.structs.fields(record):
-        if meaning := described(field).get("meaning"):
+        if meaning := described(record, field).get("meaning"):
             properties[field.encode_name]["description"] = meaning
 
 

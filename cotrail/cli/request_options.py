@@ -177,7 +177,7 @@ def _field_names(arguments: Iterable[str]) -> dict[str, str]:
 
 def _parameters() -> Iterator[Parameter]:
     for field in fields(RunRequest):
-        about = described(field)
+        about = described(RunRequest, field)
         if about and field.name == "engines":
             for role in ROLES.values():
                 yield _parameter(role.name, str, f"The model that {role.work}.", ENGINES_GROUP, "NAME")

@@ -117,7 +117,7 @@ def _fields(kind: type[Struct], writing: "Writing") -> Iterator[str]:
     meanings = field_meanings(kind)
     for field in fields(kind):
         yield f"{field.name}: {writing.written(field.type)}{writing.default(field)}"
-        yield from _meaning(meanings.get(field.name) or described(field).get("meaning"))
+        yield from _meaning(meanings.get(field.name) or described(kind, field).get("meaning"))
 
 
 def _meaning(text: str | None) -> Iterator[str]:

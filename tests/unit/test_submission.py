@@ -27,7 +27,9 @@ from tests.unit.commands import DEMONSTRATION, Given
 
 
 def test_the_fields_that_are_moved_as_files_are_those_that_take_paths() -> None:
-    assert [field.name for field in fields(RunRequest) if described(field).get("value") == "PATH"] == list(PATH_FIELDS)
+    assert [field.name for field in fields(RunRequest) if described(RunRequest, field).get("value") == "PATH"] == list(
+        PATH_FIELDS
+    )
 
 
 @each_case(

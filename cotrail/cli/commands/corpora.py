@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from cotrail.cli.request_options import Json
+from cotrail.cli.request_options import Json, argument, option
 from cotrail.cli.terminal.following import follow_job
 from cotrail.cli.terminal.output import Column, console, grid, heading, print_json, print_rows
 from cotrail.common.humanize import count, duration, moment, size
@@ -36,12 +36,9 @@ COLUMNS = (
 
 
 def corpora(
-    words: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="NAME | remove NAME", help="A corpus to show, or to remove.", show_default=False),
-    ] = None,
+    words: Annotated[list[str] | None, argument("corpora.words")] = None,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Don't ask before a corpus is removed.")] = False,
+    yes: Annotated[bool, option("corpora.yes")] = False,
     json: Json = False,
 ) -> None:
     """List the indexed corpora, show one, or remove one permanently (`cotrail corpora remove NAME`).
@@ -124,22 +121,12 @@ LISTS: tuple[ListName, ...] = ("bm25", "dense")
 
 
 def search(
-    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help="One of `cotrail corpora`.", show_default=False)],
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="In plain words.", show_default=False)],
+    corpus: Annotated[str, argument("search.corpus")],
+    query: Annotated[str, argument("search.query")],
     *,
-    k: Annotated[int, typer.Option("--k", metavar="N", min=1, max=1000, help="How many paragraphs.")] = 10,
-    retriever: Annotated[
-        str | None,
-        typer.Option(
-            "--retriever",
-            metavar="NAME",
-            help="Of a corpus with embeddings: `bm25`, `dense`, `hybrid`, or weights as `bm25=0.3,dense=0.7`.",
-            show_default=False,
-        ),
-    ] = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show the rank and the score that each has by words and by similarity.")
-    ] = False,
+    k: Annotated[int, option("search.k")] = 10,
+    retriever: Annotated[str | None, option("search.retriever")] = None,
+    explain: Annotated[bool, option("search.explain")] = False,
     json: Json = False,
 ) -> None:
     """Search a corpus by hand: what a system would find with this query.
@@ -178,48 +165,12 @@ def _hit(hit: CorpusHit, places: Mapping[str, Mapping[str, CorpusHit]]) -> list[
 
 
 def index(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="PATH",
-            help='Files of `{"id", "title", "text"}` as JSON, CSV, TSV or Parquet, or of the same under the names of '
-            "BEIR, Pyserini or DPR; Markdown, text, HTML and PDF files, or folders of these, which are cut into "
-            "passages; or question files of HotpotQA, 2WikiMultihopQA, MuSiQue and SQuAD, whose contexts are taken, or "
-            "of StrategyQA, whose facts are, or StrategyQA's paragraphs. "
-            "`cotrail data build` makes IRCoT's corpora.",
-            show_default=False,
-        ),
-    ],
-    name: Annotated[
-        str, typer.Option("--name", metavar="CORPUS", help="What runs call the corpus.", show_default=False)
-    ],
+    paths: Annotated[list[Path], argument("index.paths")],
+    name: Annotated[str, option("index.name")],
     *,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            "--engine",
-            metavar="NAME",
-            help="What searches the corpus: tantivy in a folder, or the search server that COTRAIL_SEARCH_URL names; "
-            "that server where there is one.",
-            show_default=False,
-        ),
-    ] = None,
-    dense: Annotated[
-        str | None,
-        typer.Option(
-            "--dense",
-            metavar="MODEL",
-            help="Embed the paragraphs with this embedder, and search by similarity; with `--set retriever=hybrid`, by "
-            "similarity and words.",
-            show_default=False,
-        ),
-    ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="A setting of the engine. May be repeated.", show_default=False
-        ),
-    ] = None,
+    engine: Annotated[str | None, option("index.engine")] = None,
+    dense: Annotated[str | None, option("index.dense")] = None,
+    changes: Annotated[list[str] | None, option("index.changes")] = None,
     json: Json = False,
 ) -> None:
     """Index paragraphs as a corpus; one of that name is replaced once the new one is complete.

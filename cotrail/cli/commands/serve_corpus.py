@@ -8,8 +8,7 @@ from contextlib import suppress
 from http import HTTPStatus
 from typing import Annotated, Any
 
-import typer
-
+from cotrail.cli.request_options import argument, option
 from cotrail.cli.terminal.output import console
 from cotrail.common.optional_packages import installed_with
 from cotrail.common.processes import usable_cores
@@ -37,12 +36,10 @@ AnyRequest = Request[Any, Any, Any]
 
 
 def serve_corpus(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="One of `cotrail corpora`.", show_default=False)],
+    name: Annotated[str, argument("serve_corpus.name")],
     *,
-    host: Annotated[
-        str, typer.Option(metavar="HOST", help="Where it listens; 0.0.0.0 is every interface.")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port there; 0 is any free one.")] = 8000,
+    host: Annotated[str, option("serve_corpus.host")] = "127.0.0.1",
+    port: Annotated[int, option("serve_corpus.port")] = 8000,
 ) -> None:
     """Serve a corpus in the form of Search-R1's retrieval server, in this process until it is stopped.
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cotrail.cli.request_options import Json, with_request_options
+from cotrail.cli.request_options import Json, argument, option, with_request_options
 from cotrail.cli.terminal.answered import draw
 from cotrail.cli.terminal.following import follow
 from cotrail.cli.terminal.output import console, print_json
@@ -39,21 +39,11 @@ from cotrail.systems.registry import find_system
 
 @with_request_options
 def submit(
-    run_file: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="RUN.toml",
-            help="A TOML file with the options below by name (`retrieval_count = 4`), paths relative to it, and a "
-            "table `[settings]` for the system's further settings. Options given here win.",
-            show_default=False,
-        ),
-    ] = None,
+    run_file: Annotated[Path | None, argument("submit.run_file")] = None,
     *,
     options: dict[str, Any],
-    estimate: Annotated[
-        bool, typer.Option("--estimate", help="Say what the run may take and cost, and don't submit it.")
-    ] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Show progress until the run is done.")] = False,
+    estimate: Annotated[bool, option("submit.estimate")] = False,
+    wait: Annotated[bool, option("submit.wait")] = False,
     json: Json = False,
 ) -> None:
     """Submit a run to the queue and print its id.
@@ -156,18 +146,10 @@ UNANSWERED = 4
 
 @partial(with_request_options, without=OF_MANY)
 def ask(
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The question, in one argument.")],
+    question: Annotated[str, argument("ask.question")],
     *,
     options: dict[str, Any],
-    changes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="A further setting of the system, by its dotted path (`cotrail systems NAME`). May be repeated.",
-            show_default=False,
-        ),
-    ] = None,
+    changes: Annotated[list[str] | None, option("ask.changes")] = None,
     json: Json = False,
 ) -> None:
     """Answer one question while you watch, ahead of all that is queued.

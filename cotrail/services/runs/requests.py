@@ -1,7 +1,6 @@
 """Requests for runs: their fields and bounds, given by options, a TOML file or a client of the API."""
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, TypeVar
@@ -50,20 +49,23 @@ ENGINES_GROUP = "The model"
 """The group of the fields that name engines."""
 
 
-def _field(group: str, value: str, meaning: str) -> Meta:
-    """What people read about a field; value: what stands for its value, as in `--limit N`."""
-    return Meta(extra={"group": group, "value": value, "meaning": meaning})
+_ABOUT: dict[str, dict[str, str]] = {
+    name: {"group": group, "value": value, "meaning": meaning}
+    for group, about in read_toml(Path(__file__).with_name("requests.toml")).items()
+    for name, (value, meaning) in about.items()
+}
 
 
-_what = partial(_field, "What to run")
-_how = partial(_field, "How the system works")
-_model = partial(_field, ENGINES_GROUP)
+def described(kind: type, field: FieldInfo) -> dict[str, str]:
+    """What people read about a field of a request: its `group`, `value` and `meaning`; empty where nothing is said.
 
-
-def described(field: FieldInfo) -> dict[str, str]:
-    """What people read about a field of a request: its `group`, `value` and `meaning`; empty where nothing is said."""
+    value: what stands for its value, as in `--limit N`.
+    """
     about = (each for each in getattr(field.type, "__metadata__", ()) if isinstance(each, Meta))
-    return next((each.extra for each in about if each.extra), {})
+    own = next((each.extra for each in about if each.extra), {})
+    if own or not issubclass(kind, RunRequest) or (kind is not RunRequest and field.name in kind.__annotations__):
+        return own
+    return _ABOUT.get(field.name, {})
 
 
 class RunRequest(RunFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,147 +75,43 @@ class RunRequest(RunFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fie
     `settings` holds any others, and overrules `rules`. corpus is the only one of the corpora.
     """
 
-    system: Annotated[str, _what("NAME", "The system; `cotrail systems` lists them.")]
-    dataset: Annotated[str, _what("NAME", "The dataset of the questions")]
-    questions: Annotated[str, _what("PATH", "The file; `-` for standard input.")]
-    map: Annotated[
-        dict[str, str],
-        _what(
-            "FIELD=NAME",
-            "What fields of your own questions are called in the file, as `question=query answers=gold_answer`; usual "
-            "names are recognised.",
-        ),
-    ] = {}
-    official: Annotated[
-        str | None,
-        _what(
-            "PATH",
-            "The dataset's own file, where --questions is one that the authors of IRCoT processed and lacks answers "
-            "that count (MuSiQue, 2WikiMultihopQA).",
-        ),
-    ] = None
+    system: str
+    dataset: str
+    questions: str
+    map: dict[str, str] = {}
+    official: str | None = None
     corpus: str | None = None
-    corpora: Annotated[
-        tuple[str, ...],
-        _what("CORPUS", "A corpus made by `cotrail index`, the first where there are several. May be repeated."),
-    ] = ()
-    limit: Annotated[Positive | None, _what("N", "Only the first N questions.")] = None
-    repeat: Annotated[
-        Times, _what("N", "Ask them N times: as N runs with the seeds S, S + 1 and so on, which are scored together.")
-    ] = 1
-    reader: Annotated[
-        Reader | None,
-        _how("FORM", "`direct` (the default), `cot`, or `none`: what IRCoT's own chain states, or no answer."),
-    ] = None
-    rules: Annotated[
-        Rules,
-        _how(
-            "NAME", "`paper` (the default), or `released`: as the authors' code does where it departs from the paper."
-        ),
-    ] = "paper"
-    demonstrations: Annotated[
-        str | None, _how("PATH", "Solved examples that prompts begin with; none without this.")
-    ] = None
-    title_demonstrations: Annotated[
-        str | None, _how("PATH", "Solved examples of naming pages, for questions about a passage (IIRC).")
-    ] = None
-    sets: Annotated[
-        str | None,
-        _how(
-            "PATH",
-            "Which of the demonstrations are shown, in which order: a JSON file of lists of ids, or `released`: the "
-            "sets of IRCoT's authors.",
-        ),
-    ] = None
-    set_number: Annotated[Positive | None, _how("N", "Which of the sets, from 1, which is the default.")] = None
-    prompt: Annotated[
-        str | None,
-        _how(
-            "PATH",
-            "The words of the system's prompt, with {question} where the question stands, or a folder of its prompts; "
-            "its own without this. `cotrail systems NAME --words FOLDER` writes these.",
-        ),
-    ] = None
-    retrieval_count: Annotated[RetrievalCount | None, _how("K", "Paragraphs a search (K).")] = None
-    retriever: Annotated[
-        str | None,
-        _how(
-            "NAME",
-            "How a corpus with embeddings is searched: `bm25`, `dense`, `hybrid`, or weights as `bm25=0.3,dense=0.7`; "
-            "its own way without this.",
-        ),
-    ] = None
-    rerank: Annotated[
-        str | None, _how("NAME", "A rater that puts what a search finds in its order; `cotrail models` lists them.")
-    ] = None
-    rerank_depth: Annotated[
-        RetrievalCount | None, _how("N", "How many of a search's best are reranked; 100 by default.")
-    ] = None
-    max_sentences: Annotated[Positive | None, _how("N", "Sentences a chain, at most.")] = None
-    task: Annotated[
-        Task | None,
-        _how(
-            "NAME",
-            "`commonsense` (yes or no), `temporal` (a text) or `tabular` (true or false), for rethinking and its "
-            "baselines; the dataset's own by default.",
-        ),
-    ] = None
-    chains: Annotated[Positive | None, _how("N", "How many chains of thought are sampled.")] = None
-    variant: Annotated[
-        Variant | None, _how("NAME", "Of rethinking: `basic` (the default), fact `selection`, or fact `generation`.")
-    ] = None
-    model: Annotated[str | None, _model("NAME", "A name in `cotrail models`, which marks the default.")] = None
-    profile: Annotated[
-        Profile | None,
-        _model(
-            "NAME",
-            "`fast`, or `deterministic`: the same bytes whatever happens; the latter by default where chains are "
-            "sampled.",
-        ),
-    ] = None
-    engines: Annotated[
-        dict[str, str], _model("ROLE=NAME", "The engine of any role that the system needs. May be repeated.")
-    ] = {}
-    temperature: Annotated[Temperature, _model("T", "0 (the default) takes the likeliest.")] = 0.0
-    seed: Annotated[Whole, _model("N", "The seed of sampling; 0 by default.")] = 0
-    serving: Annotated[
-        Serving,
-        _model(
-            "NAME",
-            "`live` (the default), or `batch`: the model's provider is asked in batches, for less money and within a "
-            "day each.",
-        ),
-    ] = "live"
-    priority: Annotated[Priority, _what("N", "Questions of runs with a higher number begin first; 0 by default.")] = 0
-    question_budget: Annotated[
-        Budget,
-        _what(
-            "LIMIT=N",
-            "The most that a question may take: steps, tokens, seconds or money (US dollars), as `tokens=20000`. May "
-            "be repeated.",
-        ),
-    ] = NO_BUDGET
-    run_budget: Annotated[
-        Budget, _what("LIMIT=N", "The same of all questions together, as `money=5`. May be repeated.")
-    ] = NO_BUDGET
-    until: Annotated[
-        str | None,
-        _what(
-            "RULE",
-            "Stop asking questions, in random order, once a metric is known well enough, as `width(f1) < 0.05`: the "
-            "95 % interval of its mean is narrower than that.",
-        ),
-    ] = None
-    plan: Annotated[
-        str | None,
-        _what(
-            "PATH",
-            "What is stated of the evaluation before it begins: a TOML file of metrics, the comparison that will be "
-            "made, and the hypothesis. Sealed with the run.",
-        ),
-    ] = None
-    name: Annotated[str | None, _what("NAME", "A name for the run, for every RUN argument.")] = None
-    tags: Annotated[tuple[str, ...], _what("TAG", "A tag, to filter runs by. May be repeated.")] = ()
+    corpora: tuple[str, ...] = ()
+    limit: Positive | None = None
+    repeat: Times = 1
+    reader: Reader | None = None
+    rules: Rules = "paper"
+    demonstrations: str | None = None
+    title_demonstrations: str | None = None
+    sets: str | None = None
+    set_number: Positive | None = None
+    prompt: str | None = None
+    retrieval_count: RetrievalCount | None = None
+    retriever: str | None = None
+    rerank: str | None = None
+    rerank_depth: RetrievalCount | None = None
+    max_sentences: Positive | None = None
+    task: Task | None = None
+    chains: Positive | None = None
+    variant: Variant | None = None
+    model: str | None = None
+    profile: Profile | None = None
+    engines: dict[str, str] = {}
+    temperature: Temperature = 0.0
+    seed: Whole = 0
+    serving: Serving = "live"
+    priority: Priority = 0
+    question_budget: Budget = NO_BUDGET
+    run_budget: Budget = NO_BUDGET
+    until: str | None = None
+    plan: str | None = None
+    name: str | None = None
+    tags: tuple[str, ...] = ()
     settings: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
@@ -275,7 +173,11 @@ class AskRequest(RunRequest, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     question: Annotated[str, Meta(min_length=1, max_length=MOST_QUESTION)]
     system: Annotated[
-        str, _what("NAME", f"The system; `{DEFAULT_SYSTEM}` by default, and `cotrail systems` lists them.")
+        str,
+        Meta(
+            extra=_ABOUT["system"]
+            | {"meaning": f"The system; `{DEFAULT_SYSTEM}` by default, and `cotrail systems` lists them."}
+        ),
     ] = DEFAULT_SYSTEM
     dataset: str = "jsonl"
     questions: str = ""

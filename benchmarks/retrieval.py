@@ -39,6 +39,7 @@ from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove
 from cotrail.engines.retrieval.elasticsearch.store import ElasticsearchStore
+from cotrail.engines.retrieval.engine import NewIndex
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.engines.retrieval.stores import build_index, open_index
 from cotrail.engines.retrieval.tantivy import english, plain
@@ -137,7 +138,7 @@ class Elasticsearch(Struct, frozen=True):
 
     def build(self, paragraphs: Iterable[Paragraph], report: ReportProgress) -> int:
         """Index as `cotrail index` does; the bytes are those that the server reports."""
-        ElasticsearchStore(self.server).build("corpus", paragraphs, report)
+        ElasticsearchStore(self.server).build("corpus", paragraphs, NewIndex(progress=report))
         index = f"{self.server.prefix}corpus"
         stats = ElasticsearchClient(self.server).ask(
             lambda api: api.indices.stats(index=index, metric="store"), dict[str, Any]

@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from litestar import Request, Response, head, patch, put
 from litestar.handlers import HTTPRouteHandler
@@ -33,17 +33,21 @@ class TakesBytes(Operation):
         self.request_body = RequestBody(content={"application/octet-stream": OpenAPIMediaType()}, required=True)
 
 
-@put(
-    "/files/{digest:str}",
-    status_code=200,
-    guards=[scope_guard(Scope.SUBMIT)],
-    opt={"operation": "uploads.put", "scope": Scope.SUBMIT},
-    operation_id="uploads.put",
-    operation_class=TakesBytes,
-    summary="Upload a file.",
-    tags=["uploads"],
-    request_max_body_size=None,
-)
+def _taking_bytes(operation: str, summary: str) -> dict[str, Any]:
+    """What these routes have in common."""
+    return {
+        "status_code": 200,
+        "guards": [scope_guard(Scope.SUBMIT)],
+        "opt": {"operation": operation, "scope": Scope.SUBMIT},
+        "operation_id": operation,
+        "operation_class": TakesBytes,
+        "summary": summary,
+        "tags": ["uploads"],
+        "request_max_body_size": None,
+    }
+
+
+@put("/files/{digest:str}", **_taking_bytes("uploads.put", "Upload a file."))
 async def put_file(request: AnyRequest, digest: FromPath[str], name: FromQuery[str]) -> UploadedFile:
     """Upload a file by its digest (`sha256:HEX`), under a name whose ending may tell its format.
 
@@ -70,17 +74,7 @@ async def head_file(digest: FromPath[str], name: FromQuery[str | None] = None) -
     await asyncio.to_thread(uploaded_file, digest, name)
 
 
-@patch(
-    "/uploads/{upload:str}",
-    status_code=200,
-    guards=[scope_guard(Scope.SUBMIT)],
-    opt={"operation": "uploads.piece", "scope": Scope.SUBMIT},
-    operation_id="uploads.piece",
-    operation_class=TakesBytes,
-    summary="Upload a piece of a file.",
-    tags=["uploads"],
-    request_max_body_size=None,
-)
+@patch("/uploads/{upload:str}", **_taking_bytes("uploads.piece", "Upload a piece of a file."))
 async def patch_upload(request: AnyRequest, upload: FromPath[str], offset: Offset) -> Response[Upload]:
     """Upload a piece of a file that was begun; the last one completes it.
 

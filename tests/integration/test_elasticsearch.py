@@ -236,7 +236,7 @@ def test_the_ranking_is_lucenes(search_server: Running, reach: Reach) -> None:
 
 def test_a_corpus_is_listed_with_what_the_index_says_of_itself(reach: Reach) -> None:
     store, told = reach(), list[int]()
-    manifest = store.build("Wiki-2.0", [PAPER, INK, PEN], told.append)
+    manifest = store.build("Wiki-2.0", [PAPER, INK, PEN], NewIndex(progress=told.append))
     assert (manifest.paragraphs, told) == (3, [3])
     assert {"cotrail", "lucene"} < set(manifest.created_by)
     assert store.open("Wiki-2.0").revision == manifest.revision
@@ -275,7 +275,7 @@ def test_many_bulk_requests_bring_every_paragraph_once(
     paragraphs = [Paragraph(id=f"p{i}", title=f"Page {i}", text="plum " * (i % 20)) for i in range(200)]
     told: list[int] = []
     gate.faults = [None, None, None, 429, None, 503, "cut", "cut after"]
-    manifest = reach(gate.url).build("corpus", paragraphs, told.append)
+    manifest = reach(gate.url).build("corpus", paragraphs, NewIndex(progress=told.append))
     assert manifest.paragraphs == 200
     assert len(told) > 20
     assert told == sorted(told)

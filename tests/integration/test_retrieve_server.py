@@ -403,7 +403,7 @@ def test_servers_are_found_among_the_folders_corpora_and_are_only_read(tmp_path:
     with pytest.raises(UnknownNameError, match="mine, there"):
         store.open("x")
     with pytest.raises(InputError, match="take another name"):
-        store.build("there", [], None, NewIndex(engine="tantivy"))
+        store.build("there", [], NewIndex(engine="tantivy"))
     with pytest.raises(InputError, match="take it out there"):
         store.remove("there")
     store.remove("mine")

@@ -5,19 +5,12 @@ import statistics
 import pytest
 
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.repeated_scores import Spread, mean_and_deviation, released_mean_and_deviation
+from cotrail.evaluation.metrics.repeated_scores import Spread, mean_and_deviation
 
 
 def test_results_of_demonstration_sets_have_a_mean_and_a_sample_deviation() -> None:
     assert mean_and_deviation([1.0, 2.0, 4.5]) == Spread(mean=2.5, deviation=statistics.stdev([1.0, 2.0, 4.5]))
     assert mean_and_deviation([61.25]) == Spread(mean=61.25, deviation=None)
-
-
-def test_the_released_rule_rounds_before_and_after() -> None:
-    values = [61.26, 60.04, 59.94]
-    assert released_mean_and_deviation(values) == Spread(mean=60.4, deviation=0.8)
-    assert round(mean_and_deviation(values).deviation or 0, 1) == 0.7
-    assert released_mean_and_deviation([61.26]) == Spread(mean=61.3, deviation=None)
 
 
 def test_without_results_there_is_no_mean() -> None:

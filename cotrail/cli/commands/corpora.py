@@ -188,7 +188,7 @@ def index(
             request = IndexRequest(name=name, files=tuple(map(str, paths)), engine=engine, settings=settings)
             built = follow_job(jobs.make_corpus(request), lambda job: progress(job.progress)).outcome(Indexed)
         else:
-            built = operations.index(paths, name, progress, NewIndex(engine=engine, settings=settings))
+            built = operations.index(paths, name, NewIndex(engine=engine, settings=settings, progress=progress))
     if json:
         print_json(built)
         return

@@ -410,18 +410,4 @@ def _read_judge(request: Json, stored: Stored) -> Judge:
     return Judge(**msgspec.convert(request, PromptedRecord).fields(stored))
 
 
-JUDGE = ActionKind(
-    name="judge",
-    action=Judge,
-    result=Generated,
-    role="generation",
-    carry_out=generate,
-    decides=decides_generation,
-    request=prompt_request,
-    read_back=_read_judge,
-    paragraphs=prompt_paragraphs,
-    pinned=_model_role,
-    need="the model server",
-    named_need=model_need,
-    view=partial(generation_view, "verdict"),
-)
+JUDGE = replace(READ, name="judge", action=Judge, read_back=_read_judge, view=partial(generation_view, "verdict"))

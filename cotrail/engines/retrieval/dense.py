@@ -6,6 +6,7 @@ mapped into memory, and the paragraphs' ids in the same order.
 
 from array import array
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cotrail.core.questions import Paragraph
-from cotrail.engines.embedding.cosine_similarity import cosine
+from cotrail.engines.embedding.cosine_similarity import Vector, cosine
 from cotrail.engines.retrieval.embeddings import (
     MARGIN,
     DenseSettings,
     HybridRetriever,
     KeptEmbeddings,
-    Vector,
     is_whole,
-    kept_embeddings,
     with_model,
 )
 from cotrail.engines.retrieval.engine import KEPT_EMBEDDINGS, FolderEngine, NoSettings
@@ -90,7 +89,7 @@ def _ranking(models: Path, settings: DenseSettings) -> Ranking:
 
 def _build(models: Path, folder: Path, paragraphs: Iterable[Paragraph], settings: DenseSettings) -> None:
     (folder / "bm25").mkdir()
-    with kept_embeddings(folder.parents[1] / KEPT_EMBEDDINGS, models, settings) as kept:
+    with closing(KeptEmbeddings(folder.parents[1] / KEPT_EMBEDDINGS, models, settings.model)) as kept:
         TANTIVY.build(folder / "bm25", _embedded(folder, paragraphs, kept), NoSettings())
 
 

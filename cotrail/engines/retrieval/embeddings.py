@@ -3,7 +3,6 @@
 import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -13,11 +12,11 @@ from typing import Annotated, Any, Protocol
 import msgspec
 import numpy as np
 from msgspec import Meta, Struct
-from numpy.typing import NDArray
 
 from cotrail.core.ports.encoders import DECIMALS, Embedder
 from cotrail.core.ports.retriever import Corpus, SearchRequest, numbered, picked
 from cotrail.core.questions import Hit, Paragraph
+from cotrail.engines.embedding.cosine_similarity import Vector
 from cotrail.engines.embedding.embedders import EMBEDDERS
 from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.retrieval.fusion import (
@@ -42,8 +41,6 @@ MARGIN = 32
 
 LENGTH_ERROR = 1e-3
 """How far the length of an embedding may be from 1."""
-
-Vector = NDArray[np.float32]
 
 
 class DenseSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -222,8 +219,3 @@ class KeptEmbeddings:
     @cached_property
     def _embedder(self) -> Embedder:
         return opened(self._model)
-
-
-def kept_embeddings(folder: Path, models: Path, settings: DenseSettings) -> closing[KeptEmbeddings]:
-    """The embeddings of the index's model in that folder, which are closed at the end."""
-    return closing(KeptEmbeddings(folder, models, settings.model))

@@ -29,29 +29,28 @@ class Extent(Struct, frozen=True, kw_only=True):
     built_at: datetime | None = None
 
 
+CountCallback = Callable[[int], None]
+"""Called with the number of paragraphs so far."""
+
+
 class NewIndex(Struct, frozen=True, kw_only=True):
-    """How an index is to be built. engine: its engine's name; the store's own without one. settings: the engine's."""
+    """How an index is to be built.
+
+    engine: its engine's name; the store's own without one. settings: the engine's. progress: is called as it is filled.
+    """
 
     engine: str | None = None
     settings: Mapping[str, Any] = {}
+    progress: CountCallback = lambda _: None
 
 
 DEFAULT_INDEX = NewIndex()
-
-CountCallback = Callable[[int], None]
-"""Called with the number of paragraphs so far."""
 
 
 class CorpusStore(Protocol):
     """Keeps corpora by name. Raises UnavailableError where it doesn't respond, InputError for invalid names."""
 
-    def build(
-        self,
-        name: str,
-        paragraphs: Iterable[Paragraph],
-        progress: CountCallback | None = None,
-        new: NewIndex = DEFAULT_INDEX,
-    ) -> IndexManifest:
+    def build(self, name: str, paragraphs: Iterable[Paragraph], new: NewIndex = DEFAULT_INDEX) -> IndexManifest:
         """Indexes the paragraphs, whose ids are distinct, as the corpus of that name.
 
         An existing corpus of that name is searched until the new one is complete; an error or an interruption leaves

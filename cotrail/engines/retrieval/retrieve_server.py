@@ -21,7 +21,7 @@ from cotrail.common.printable_text import storable
 from cotrail.common.refusals import refusal
 from cotrail.core.ports.retriever import Corpus, Retriever, SearchRequest, numbered, picked
 from cotrail.core.questions import Hit, Paragraph
-from cotrail.engines.retrieval.engine import DEFAULT_INDEX, CorpusStore, CountCallback, Extent, NewIndex
+from cotrail.engines.retrieval.engine import DEFAULT_INDEX, CorpusStore, Extent, NewIndex
 from cotrail.engines.retrieval.manifest import IndexManifest, Ranking, Revision, unknown
 from cotrail.engines.retrieval.search_server import Bm25Options, RetrievalServer, best
 from cotrail.engines.server_address import ServerAddress
@@ -224,16 +224,10 @@ class RetrievalServers:
         self._servers = servers
         self._others = others
 
-    def build(
-        self,
-        name: str,
-        paragraphs: Iterable[Paragraph],
-        progress: CountCallback | None = None,
-        new: NewIndex = DEFAULT_INDEX,
-    ) -> IndexManifest:
+    def build(self, name: str, paragraphs: Iterable[Paragraph], new: NewIndex = DEFAULT_INDEX) -> IndexManifest:
         """Has the other store index the paragraphs; raises InputError where a server has this name."""
         self._check_other(name, "take another name")
-        return self._others.build(name, paragraphs, progress, new)
+        return self._others.build(name, paragraphs, new)
 
     def open(self, name: str) -> Corpus:
         """The corpus of that name; raises UnknownNameError, which lists those there are."""

@@ -17,7 +17,6 @@ from cotrail.engines.retrieval.engine import (
     DEFAULT_INDEX,
     KEPT_EMBEDDINGS,
     CorpusStore,
-    CountCallback,
     Extent,
     FolderEngine,
     NewIndex,
@@ -157,13 +156,7 @@ class FolderStore:
         self._folder = folder
         self._models = models
 
-    def build(
-        self,
-        name: str,
-        paragraphs: Iterable[Paragraph],
-        progress: CountCallback | None = None,
-        new: NewIndex = DEFAULT_INDEX,
-    ) -> IndexManifest:
+    def build(self, name: str, paragraphs: Iterable[Paragraph], new: NewIndex = DEFAULT_INDEX) -> IndexManifest:
         """Indexes the paragraphs as the corpus of that name; without an engine by tantivy, or with settings by `dense`.
 
         Raises CorpusError where the folder can't be written, UnknownNameError, NotInstalledError, and InputError for
@@ -174,7 +167,7 @@ class FolderStore:
             corpus_directory(self._folder, name),
             read_settings(engine.name, engine.settings, new.settings),
         )
-        return build_index(paragraphs, directory, progress, engine=engine, settings=settings)
+        return build_index(paragraphs, directory, new.progress, engine=engine, settings=settings)
 
     def open(self, name: str) -> Corpus:
         """The corpus of that name; raises UnknownNameError, which lists those there are."""
@@ -207,22 +200,16 @@ class JoinedStores:
         self._server = server
         self._folder = folder
 
-    def build(
-        self,
-        name: str,
-        paragraphs: Iterable[Paragraph],
-        progress: CountCallback | None = None,
-        new: NewIndex = DEFAULT_INDEX,
-    ) -> IndexManifest:
+    def build(self, name: str, paragraphs: Iterable[Paragraph], new: NewIndex = DEFAULT_INDEX) -> IndexManifest:
         """Indexes the paragraphs on the server, or in the folder where an engine is named whose indexes are folders."""
         if new.engine is None or isinstance(find_engine(new.engine), ServerEngine):
-            return self._server.build(name, paragraphs, progress, new)
+            return self._server.build(name, paragraphs, new)
         if name in self._server.manifests():
             raise InputError(
                 f"the search server has a corpus {name!r}, which hides one in the folder: take another name, or "
                 f"`cotrail corpora remove {name}` first"
             )
-        return self._folder.build(name, paragraphs, progress, new)
+        return self._folder.build(name, paragraphs, new)
 
     def open(self, name: str) -> Corpus:
         """The corpus of that name; raises UnknownNameError, which lists those of both."""

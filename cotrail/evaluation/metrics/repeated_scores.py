@@ -103,13 +103,6 @@ def mean_and_deviation(values: Sequence[float]) -> Spread:
     return Spread(mean=statistics.mean(values), deviation=deviation)
 
 
-def released_mean_and_deviation(percentages: Sequence[float]) -> Spread:
-    """The same with the arithmetic of IRCoT's released `run.py`: percentages are rounded to 0.1 before and after."""
-    spread = mean_and_deviation([round(value, 1) for value in percentages])
-    deviation = None if spread.deviation is None else round(spread.deviation, 1)
-    return Spread(mean=round(spread.mean, 1), deviation=deviation)
-
-
 REPEATS_CAVEAT = (
     "The mean is over questions and repeats; its standard error and 95 % interval are clustered by question, since "
     "answers to one question are alike. Between repeats: the standard deviation of the repeats' own means. pass@k: at "

@@ -26,7 +26,7 @@ from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.engine_kinds import CATALOGUES, find_engine
 from cotrail.engines.language_models.catalogue import ModelSpec, catalogue, find_model, unknown_model
 from cotrail.engines.language_models.providers import provided
-from cotrail.engines.retrieval.engine import CorpusStore, CountCallback, Extent, NewIndex
+from cotrail.engines.retrieval.engine import CorpusStore, Extent, NewIndex
 from cotrail.engines.retrieval.manifest import IndexManifest, checked_name, unknown
 from cotrail.errors import ForbiddenError, InputError
 from cotrail.models.queries.projects import read_grants
@@ -151,11 +151,9 @@ class SeenCorpora:
         """The size and the age of a corpus."""
         return self._store.extent(self.stored(name))
 
-    def build(
-        self, name: str, paragraphs: Iterable[Paragraph], progress: CountCallback, new: NewIndex
-    ) -> IndexManifest:
+    def build(self, name: str, paragraphs: Iterable[Paragraph], new: NewIndex) -> IndexManifest:
         """Index paragraphs as a corpus of the project's own."""
-        return self._store.build(self.own_name(name), paragraphs, progress, new)
+        return self._store.build(self.own_name(name), paragraphs, new)
 
     def own_name(self, name: str) -> str:
         """The name under which a corpus of the project's own is stored; raises InputError where it can't have it."""

@@ -50,16 +50,10 @@ class Indexed(Struct, frozen=True, kw_only=True):
     such_as: tuple[str, ...] = ()
 
 
-def _silent(_: int) -> None:
-    """Reports nothing."""
-
-
-def index(
-    paths: Sequence[Path], name: str, progress: Callable[[int], None] = _silent, new: NewIndex = DEFAULT_INDEX
-) -> Indexed:
+def index(paths: Sequence[Path], name: str, new: NewIndex = DEFAULT_INDEX) -> Indexed:
     """Indexes the files as the corpus of that name; one that is there is replaced once the new one is complete.
 
-    progress: called with the number of paragraphs so far. new: which engine searches the corpus, and how.
+    new: which engine searches the corpus, and how.
     Raises InputError at the end, and leaves the corpus that is there, where runs that haven't ended search it and the
     new one isn't the same.
     """
@@ -68,7 +62,7 @@ def index(
     paragraphs = read_corpus(paths)
     if former is not None and corpora.stored(name) == corpora.own_name(name):  # and doesn't only hide another's
         paragraphs = _replacing(paragraphs, name, former, new)
-    manifest = corpora.build(name, paragraphs, progress, new)
+    manifest = corpora.build(name, paragraphs, new)
     others = [file.name for path in paths if path.is_dir() for file in look_into(path).others]
     return Indexed(
         corpus=name,

@@ -189,8 +189,8 @@ def carry_out(work: Work) -> Indexed:
     request = msgspec.convert(work.request, IndexRequest)
     fill_folder(work.folder, _by_place(request))
     paths = [work.folder / place for place in request.places]
-    new = NewIndex(engine=request.engine, settings=request.settings)
-    return index(paths, request.name, work.progress, new)
+    new = NewIndex(engine=request.engine, settings=request.settings, progress=work.progress)
+    return index(paths, request.name, new)
 
 
 def _by_place(request: IndexRequest) -> dict[str, str]:

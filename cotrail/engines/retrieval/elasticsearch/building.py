@@ -6,10 +6,10 @@ and `parallel_bulk` reports a rejected document only after it has read and sent 
 
 import secrets
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec import Struct, structs
@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 from cotrail.core.questions import Paragraph
 from cotrail.engines.retrieval.elasticsearch.client import BUSY_STATUSES, BusyError, ElasticsearchClient, Fault
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove, with_manifest
-from cotrail.engines.retrieval.engine import CountCallback, NoSettings, ServerEngine
+from cotrail.engines.retrieval.engine import CountCallback, ServerEngine
 from cotrail.engines.retrieval.manifest import IndexManifest, Revision, installed
 from cotrail.engines.retrieval.search_engines import server_engine
 from cotrail.errors import CorpusError, CotrailError, InputError
@@ -76,30 +76,23 @@ class _Counted(Struct, frozen=True):
     count: int
 
 
-class Documents(Protocol):
-    """How paragraphs become documents of an index."""
+class Documents(Struct, frozen=True, kw_only=True):
+    """How paragraphs become documents of an index.
 
-    @property
-    def engine(self) -> ServerEngine:
-        """The engine, with the fields that documents have, and what decides results."""
-
-    @property
-    def settings(self) -> Struct:
-        """What the manifest says of them."""
-
-    def documents(self, paragraphs: Iterable[Paragraph]) -> Iterator[tuple[Paragraph, bytes]]:
-        """Each paragraph with its document, as JSON."""
-
-
-class Plain(Struct, frozen=True):
-    """A document is a paragraph."""
+    engine: with the fields that documents have, and what decides results. settings: what the manifest says of them.
+    of: each paragraph with its document, as JSON.
+    """
 
     engine: ServerEngine
-    settings: Struct = NoSettings()
+    settings: Mapping[str, Any] = {}
+    of: Callable[[Iterable[Paragraph]], Iterator[tuple[Paragraph, bytes]]]
 
-    def documents(self, paragraphs: Iterable[Paragraph]) -> Iterator[tuple[Paragraph, bytes]]:
-        """See `Documents`."""
-        return ((each, msgspec.json.encode(each)) for each in paragraphs)
+
+def plain(engine: ServerEngine) -> AbstractContextManager[Documents]:
+    """Documents that are paragraphs."""
+    return nullcontext(
+        Documents(engine=engine, of=lambda paragraphs: ((p, msgspec.json.encode(p)) for p in paragraphs))
+    )
 
 
 def build_index(
@@ -109,9 +102,7 @@ def build_index(
     paragraphs: Iterable[Paragraph],
     progress: CountCallback,
     expected_engine: str | None = None,
-    documents_of: Callable[[ServerEngine], AbstractContextManager[Documents]] = lambda engine: nullcontext(
-        Plain(engine)
-    ),
+    documents_of: Callable[[ServerEngine], AbstractContextManager[Documents]] = plain,
 ) -> IndexManifest:
     """Fills a new index and points the alias to it once it is complete; the former one is then deleted.
 
@@ -126,16 +117,15 @@ def build_index(
     if expected_engine not in (None, engine.name):
         raise InputError(f"the search server is {engine.name}, not {expected_engine}; name that or none")
     with documents_of(engine) as made, _draft(client, alias, made.engine, settings | NO_COPIES) as index:
-        ranking, recorded = made.engine.ranking, msgspec.to_builtins(made.settings)
-        revision = Revision(ranking, recorded)
-        _fill(client, alias + DRAFT, _bulks(made.documents(revision.counted(paragraphs))), progress)
+        ranking, revision = made.engine.ranking, Revision(made.engine.ranking, made.settings)
+        _fill(client, alias + DRAFT, _bulks(made.of(revision.counted(paragraphs))), progress)
         manifest = IndexManifest(
             revision=str(revision),
             paragraphs=revision.count,
             created_by={"cotrail": installed("cotrail"), engine.name: server.number, "lucene": server.lucene_version},
             engine=engine.name,
             format=engine.format,
-            settings=recorded,
+            settings=dict(made.settings),
             **structs.asdict(ranking),
         )
         _finish(client, index, manifest, {name: settings.get(name, none) for name, none in NO_COPIES.items()})

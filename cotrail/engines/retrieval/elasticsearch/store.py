@@ -24,14 +24,7 @@ from cotrail.engines.retrieval.elasticsearch.index import (
     remove,
 )
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
-from cotrail.engines.retrieval.engine import (
-    DEFAULT_INDEX,
-    KEPT_EMBEDDINGS,
-    CountCallback,
-    Extent,
-    NewIndex,
-    ServerEngine,
-)
+from cotrail.engines.retrieval.engine import DEFAULT_INDEX, KEPT_EMBEDDINGS, Extent, NewIndex, ServerEngine
 from cotrail.engines.retrieval.manifest import EMBEDDED_BY, IndexManifest, Ranking, checked_name, unknown
 from cotrail.engines.retrieval.search_engines import NO_MODELS, imported
 from cotrail.engines.retrieval.search_server import SearchServer
@@ -58,13 +51,7 @@ class ElasticsearchStore:
         self._models = models
         self._kept = kept
 
-    def build(
-        self,
-        name: str,
-        paragraphs: Iterable[Paragraph],
-        progress: CountCallback | None = None,
-        new: NewIndex = DEFAULT_INDEX,
-    ) -> IndexManifest:
+    def build(self, name: str, paragraphs: Iterable[Paragraph], new: NewIndex = DEFAULT_INDEX) -> IndexManifest:
         """Indexes the paragraphs as the corpus of that name; raises CorpusError for one that the server rejects.
 
         Of two concurrent builds of one corpus, the later one continues and the earlier one fails. Settings of indexes
@@ -73,9 +60,7 @@ class ElasticsearchStore:
         if name in self._existing:
             raise InputError(f"the corpus {name!r} is an index that search.toml names, and is only read; take another")
         alias = self._prefix + checked_name(name)
-        build = partial(
-            build_index, self._client, alias, self._settings, paragraphs, progress or (lambda _count: None), new.engine
-        )
+        build = partial(build_index, self._client, alias, self._settings, paragraphs, new.progress, new.engine)
         if not new.settings:
             return build()
         if "model" not in new.settings:

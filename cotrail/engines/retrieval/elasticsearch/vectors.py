@@ -6,25 +6,24 @@ Both compute in 32 bits, so the best are compared once more by the embeddings in
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import Struct
 
 from cotrail.core.questions import Paragraph
-from cotrail.engines.embedding.cosine_similarity import cosine
+from cotrail.engines.embedding.cosine_similarity import Vector, cosine
+from cotrail.engines.retrieval.elasticsearch.building import Documents
 from cotrail.engines.retrieval.elasticsearch.retriever import MOST_HITS, ElasticsearchRetriever
 from cotrail.engines.retrieval.embeddings import (
     MARGIN,
     DenseSettings,
     HybridRetriever,
     KeptEmbeddings,
-    Vector,
     is_whole,
-    kept_embeddings,
     with_model,
 )
 from cotrail.engines.retrieval.engine import ServerEngine, read_settings
@@ -37,29 +36,14 @@ MOST_NUMBERS = 4096
 """The longest embedding that Elasticsearch takes."""
 
 
-class Embedding(Struct, frozen=True):
-    """What an index with embeddings is built with: the engine with its fields, and where embeddings come from."""
-
-    engine: ServerEngine
-    settings: DenseSettings
-    kept: KeptEmbeddings
-
-    def documents(self, paragraphs: Iterable[Paragraph]) -> Iterator[tuple[Paragraph, bytes]]:
-        """Each paragraph with its document."""
-        for paragraph, numbers in self.kept.with_each(paragraphs):
-            vector = np.frombuffer(numbers, "<f4").tolist()
-            fields = {VECTOR: vector, EMBEDDING: base64.b64encode(numbers).decode()}
-            yield paragraph, msgspec.json.encode(msgspec.structs.asdict(paragraph) | fields)
-
-
 @contextmanager
-def embedding(engine: ServerEngine, values: Mapping[str, Any], models: Path, folder: Path) -> Iterator[Embedding]:
+def embedding(engine: ServerEngine, values: Mapping[str, Any], models: Path, folder: Path) -> Iterator[Documents]:
     """How an index of this server with embeddings is built; values: its settings; folder: of kept embeddings.
 
     Raises InputError for a model whose embeddings are too long, and UnknownNameError.
     """
     settings = read_settings(engine.name, DenseSettings, values)
-    with kept_embeddings(folder, models, settings) as kept:
+    with closing(KeptEmbeddings(folder, models, settings.model)) as kept:
         length = len(kept.of(["length"])[0]) // 4
         if length > MOST_NUMBERS:
             raise InputError(
@@ -72,7 +56,14 @@ def embedding(engine: ServerEngine, values: Mapping[str, Any], models: Path, fol
             # What is compared is of no use in a document, where it would take several times its room.
             mappings=mappings | {"_source": {"excludes": [VECTOR]}},
         )
-        yield Embedding(with_fields, settings, kept)
+        yield Documents(engine=with_fields, settings=msgspec.to_builtins(settings), of=partial(_documents, kept))
+
+
+def _documents(kept: KeptEmbeddings, paragraphs: Iterable[Paragraph]) -> Iterator[tuple[Paragraph, bytes]]:
+    for paragraph, numbers in kept.with_each(paragraphs):
+        vector = np.frombuffer(numbers, "<f4").tolist()
+        fields = {VECTOR: vector, EMBEDDING: base64.b64encode(numbers).decode()}
+        yield paragraph, msgspec.json.encode(msgspec.structs.asdict(paragraph) | fields)
 
 
 def _fields(server: str, length: int) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from cotrail.engines.retrieval.embeddings import (
     with_model,
 )
 from cotrail.engines.retrieval.engine import KEPT_EMBEDDINGS, FolderEngine, NoSettings
-from cotrail.engines.retrieval.manifest import FolderManifest, Ranking
+from cotrail.engines.retrieval.manifest import FolderManifest
 from cotrail.engines.retrieval.tantivy import TANTIVY, TantivyRetriever
 
 
@@ -83,10 +83,6 @@ def _mapped(file: Path, kind: type[Any]) -> NDArray[Any]:
     return np.memmap(file, kind, "r") if file.stat().st_size else np.zeros(0, kind)
 
 
-def _ranking(models: Path, settings: DenseSettings) -> Ranking:
-    return with_model(TANTIVY.ranking(NoSettings()), models, settings)
-
-
 def _build(models: Path, folder: Path, paragraphs: Iterable[Paragraph], settings: DenseSettings) -> None:
     (folder / "bm25").mkdir()
     with closing(KeptEmbeddings(folder.parents[1] / KEPT_EMBEDDINGS, models, settings.model)) as kept:
@@ -120,7 +116,7 @@ def dense_engine(models: Path) -> FolderEngine:
         name="dense",
         library="faiss-cpu",
         settings=DenseSettings,
-        ranking=partial(_ranking, models),
+        ranking=partial(with_model, TANTIVY.ranking(NoSettings()), models),
         build=partial(_build, models),
         open=partial(_open, models),
     )

@@ -14,15 +14,18 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cotrail.core.actions.embed import Rate
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
-from cotrail.core.history import Failed, Next, Outcome
+from cotrail.core.history import Failed, Next, Outcome, Recorded
 from cotrail.core.questions import JudgedAnswer, Question
 from cotrail.core.replay import Replay, advance
-from cotrail.core.results import Failure, Generated, Result
+from cotrail.core.results import Failure, Generated, Rated, Result
+from cotrail.core.search_ways import SearchWay, searched
 from cotrail.core.system import Action, Answer, StepFailed, System, Together
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import ReplayMismatchError
@@ -46,6 +49,8 @@ class Node(Struct, frozen=True):
 def nodes(inner: st.SearchStrategy[tuple[Node, ...]]) -> st.SearchStrategy[tuple[Node, ...]]:
     return st.lists(st.builds(Node, st.integers(1, 3), st.booleans(), inner), max_size=3).map(tuple)
 
+
+RERANKED = SearchWay(retriever="hybrid", reranked=6)
 
 PROGRAMS = st.recursive(st.just(()), nodes, max_leaves=4)
 
@@ -83,6 +88,33 @@ def toy_world(action: Action) -> Outcome:
 @given(PROGRAMS)
 def test_replay_goes_where_the_live_system_goes(program: tuple[Node, ...]) -> None:
     assert replayed(toy(program), toy_world) == live(toy(program)(), toy_world)
+
+
+def rated_toy_world(action: Action) -> Outcome:
+    """The same with several paragraphs, whose ratings fail too for about every fifth search."""
+    drawn = sha256(repr(action).encode()).digest()
+    if drawn[0] % 5 == 0:
+        return FAILURE
+    if isinstance(action, Rate):
+        return Rated(scores=tuple(float(drawn[1 + n]) for n in range(len(action.paragraphs))))
+    assert isinstance(action, Retrieve)
+    return found(*(f"{action.query}-{n}" for n in range(drawn[1] % (action.count + 1))))
+
+
+@given(PROGRAMS)
+def test_a_system_whose_hits_are_reranked_replays_as_it_runs(program: tuple[Node, ...]) -> None:
+    def reranked() -> System:
+        return searched(toy(program)(), RERANKED)
+
+    trace, ended = replayed(reranked, rated_toy_world)
+    assert (trace, ended) == live(reranked(), rated_toy_world)
+    pinned = replace(BINDING, pins=RERANKED.pins)
+    assert advance(toy(program), [recorded_with(pinned, *step) for step in trace], pinned) == ended
+
+
+def recorded_with(binding: Binding, action: Action, outcome: Outcome) -> Recorded:
+    """A step as a run with that binding records it."""
+    return Recorded(kind=kind_of(action).name, fingerprint=fingerprint(action, binding), outcome=outcome)
 
 
 @given(PROGRAMS)
@@ -190,6 +222,16 @@ WORLDS = {
     "empty samples": scripted_world(**{"sample 0": "empty", "sample 4": "empty"}),
     "failed sample": scripted_world(**{"sample 0": "empty", "sample 5": "permanent"}),
 }
+
+
+@each_case("opened", [each for each in OPENED if each.spec.needs(each.settings).corpus], ids=lambda each: each.name)
+def test_every_system_that_searches_can_have_its_hits_reranked(opened: Opened) -> None:
+    world = WORLDS["undisturbed"]
+    trace, ended = live(searched(opened(), RERANKED), world)
+    searches = [action for action, _ in trace if isinstance(action, Retrieve) and action.field == "all"]
+    assert all(each.options == {"retriever": "hybrid"} for each in searches)
+    pinned = replace(BINDING, pins=RERANKED.pins)
+    assert advance(opened, [recorded_with(pinned, *step) for step in trace], pinned) == ended
 
 
 @each_case("world", WORLDS)

@@ -43,7 +43,7 @@ def test_a_script_of_the_list_is_opened_by_its_name(tmp_path: Path) -> None:
 
 
 def test_a_malformed_table_and_an_unknown_name_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there are: sentence-transformers, server, scripted"):
+    with pytest.raises(InputError, match="there are: sentence-transformers, late-interaction, server, scripted"):
         RATERS.find(listed(tmp_path, 'engine = "transformers"\npath = "x"'), "mine")
     served = 'engine = "server"\nmodel = "m"\nurl = '
     with pytest.raises(InputError, match="leave out its end, /rerank or /"):

@@ -48,7 +48,7 @@ class CollectedParagraph(ExportedParagraph, frozen=True, kw_only=True):
     query: str
 
 
-class TracedHit(ExportedParagraph, frozen=True, kw_only=True):
+class TracedHit(ExportedParagraph, frozen=True, kw_only=True, omit_defaults=True):
     """A paragraph that a step found; new: whether the question collected it there first; lists: see `Hit`."""
 
     new: bool

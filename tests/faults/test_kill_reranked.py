@@ -63,6 +63,7 @@ def submit(cotrail: Cotrail, home: Path) -> Callable[[], str]:
     return submit
 
 
+@pytest.mark.slow(group=2)
 @pytest.mark.timeout(900)
 def test_it_ends_as_if_nothing_had_been_and_says_how_each_search_was_made(
     home: Path, cotrail: Cotrail, engine: Engine, eventually: Eventually, submit: Callable[[], str]

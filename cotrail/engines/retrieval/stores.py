@@ -157,12 +157,12 @@ class FolderStore:
         self._models = models
 
     def build(self, name: str, paragraphs: Iterable[Paragraph], new: NewIndex = DEFAULT_INDEX) -> IndexManifest:
-        """Indexes the paragraphs as the corpus of that name; without an engine by tantivy, or with settings by `dense`.
+        """Indexes the paragraphs as the corpus of that name: without an engine by tantivy, with a `model` by `dense`.
 
         Raises CorpusError where the folder can't be written, UnknownNameError, NotInstalledError, and InputError for
         settings that the engine doesn't take.
         """
-        engine = folder_engine(new.engine or ("dense" if new.settings else "tantivy"), self._models)
+        engine = folder_engine(new.engine or ("dense" if "model" in new.settings else "tantivy"), self._models)
         directory, settings = (
             corpus_directory(self._folder, name),
             read_settings(engine.name, engine.settings, new.settings),

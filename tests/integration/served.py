@@ -133,7 +133,7 @@ def held(until: threading.Event, reply: Reply) -> Reply:
     """The same, but only after an event is set."""
 
     def later(handler: BaseHTTPRequestHandler) -> None:
-        until.wait(60)
+        until.wait(240)
         reply(handler)
 
     return later
@@ -142,7 +142,7 @@ def held(until: threading.Event, reply: Reply) -> Reply:
 def paused(before: Iterable[object], until: threading.Event, after: Iterable[object]) -> Iterator[object]:
     """Events that pause until an event is set."""
     yield from before
-    until.wait(60)
+    until.wait(240)
     yield from after
 
 

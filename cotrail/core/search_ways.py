@@ -6,6 +6,7 @@ nothing of it: `searched` puts the way into the searches that the system yields,
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, TypeGuard
 
 from msgspec import Struct
@@ -17,7 +18,7 @@ from cotrail.core.binding import Binding
 from cotrail.core.ports.retriever import numbered
 from cotrail.core.questions import ListPlace
 from cotrail.core.results import Failure, Rated, Result, Retrieved
-from cotrail.core.system import Action, LimitReached, Part, StepFailed, System, Together
+from cotrail.core.system import Action, LimitReached, Part, Reply, StepFailed, System, Together, asking_by
 
 RETRIEVER, RERANKED = "retriever", "reranked"
 """Names among what a run pins; the model that reranks is pinned by its role, `relevance_rater`."""
@@ -76,21 +77,14 @@ def searched(system: System, way: SearchWay) -> System:
     Where hits are reranked, a search finds so many, which a `rate` step scores; the system gets the best of them, as
     many as it asked for.
     """
-    try:
-        asked = next(system)
-        while True:
-            actions = asked.actions if isinstance(asked, Together) else (asked,)
-            try:
-                outcomes = yield from _outcomes(actions, way)
-            except (StepFailed, LimitReached) as thrown:
-                asked = system.throw(thrown)
-            else:
-                asked = system.send(outcomes if isinstance(asked, Together) else outcomes[0])
-    except StopIteration as stop:
-        answer = stop.value
-        return answer  # type: ignore[no-any-return]
-    finally:
-        system.close()
+    return asking_by(partial(_asked, way), system)
+
+
+def _asked(way: SearchWay, asked: Action | Together) -> Part[Reply]:
+    """The reply to what a system yields."""
+    if isinstance(asked, Together):
+        return (yield from _outcomes(asked.actions, way))
+    return (yield from _outcomes((asked,), way))[0]
 
 
 def _outcomes(actions: Sequence[Action], way: SearchWay) -> Part[tuple[Result, ...]]:
@@ -118,13 +112,13 @@ def _all(actions: tuple[Action, ...]) -> Part[tuple[Result | Failure, ...]]:
 
 
 def _in_this_way(action: Action, way: SearchWay) -> Action:
-    if not _is_open(action):
+    if not _is_search(action):
         return action
     count = max(action.count, way.reranked) if _is_reranked(action, way) else action.count
     return replace(action, count=count, options=(way.options | (action.options or {})) or None)
 
 
-def _is_open(action: Action) -> TypeGuard[Retrieve]:
+def _is_search(action: Action) -> TypeGuard[Retrieve]:
     return isinstance(action, Retrieve) and action.field == "all"
 
 
@@ -140,7 +134,7 @@ def _reranked(
     places = [
         (place, action, each)
         for place, (action, each) in enumerate(zip(actions, found, strict=True))
-        if _is_open(action) and _is_reranked(action, way) and isinstance(each, Retrieved) and each.hits
+        if _is_search(action) and _is_reranked(action, way) and isinstance(each, Retrieved) and each.hits
     ]
     if not places:
         return found
@@ -165,6 +159,6 @@ def _best(found: Retrieved, rated: Rated, count: int) -> Retrieved:
 def _cut(actions: Sequence[Action], outcomes: tuple[Result | Failure, ...]) -> tuple[Result | Failure, ...]:
     """The outcomes that were there before a limit, with as many hits as were asked for."""
     return tuple(
-        Retrieved(hits=each.hits[: action.count]) if _is_open(action) and isinstance(each, Retrieved) else each
+        Retrieved(hits=each.hits[: action.count]) if _is_search(action) and isinstance(each, Retrieved) else each
         for action, each in zip(actions, outcomes, strict=False)
     )

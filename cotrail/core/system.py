@@ -1,6 +1,6 @@
 """Systems: generators that yield actions, are sent their results, and return an answer."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TypeVar
 
 from msgspec import Struct
@@ -74,6 +74,24 @@ Part = Generator[Action | Together, Reply, T]
 """A part of a system, which other parts run with `yield from`, and which returns a T."""
 
 System = Part[Answer]
+
+
+def asking_by(ask: Callable[[Action | Together], Part[Reply]], part: Part[T]) -> Part[T]:
+    """Run a part of which `ask` carries out whatever it yields, and returns the reply or raises what it is thrown."""
+    try:
+        asked = next(part)
+        while True:
+            try:
+                reply = yield from ask(asked)
+            except (StepFailed, LimitReached) as thrown:
+                asked = part.throw(thrown)
+            else:
+                asked = part.send(reply)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+    finally:
+        part.close()
 
 
 def expect(reply: Reply, kind: type[ResultT]) -> ResultT:

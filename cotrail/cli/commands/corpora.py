@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -18,7 +18,7 @@ from cotrail.common.structs import assigned, shortened
 from cotrail.data.corpora.document_names import SUFFIXES
 from cotrail.engines.retrieval.engine import NewIndex
 from cotrail.engines.retrieval.fusion import FUSED_HITS, ListName
-from cotrail.engines.retrieval.manifest import EMBEDDED_BY
+from cotrail.engines.retrieval.manifest import has_embeddings
 from cotrail.errors import InputError
 from cotrail.services.library import corpora as operations
 from cotrail.services.library.corpora import CorpusHit, Found, Indexed, ListedCorpus
@@ -116,7 +116,7 @@ def _built(each: ListedCorpus) -> str:
 
 # `cotrail search`: a corpus is searched by hand.
 
-LISTS: tuple[ListName, ...] = ("bm25", "dense")
+LISTS: tuple[ListName, ...] = get_args(ListName)
 """The lists that a hybrid search fuses."""
 
 
@@ -135,7 +135,7 @@ def search(
     """
     found = operations.search_corpus(corpus, query, k, retriever=retriever)
     lists: dict[str, Found] = {}
-    if explain and EMBEDDED_BY in operations.describe_corpus(corpus).analyzer:
+    if explain and has_embeddings(operations.describe_corpus(corpus).analyzer):
         lists = {way: operations.search_corpus(corpus, query, max(k, FUSED_HITS), retriever=way) for way in LISTS}
     if json:
         print_json({"found": found, "lists": lists} if explain else found)

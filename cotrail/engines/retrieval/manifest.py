@@ -36,6 +36,11 @@ EMBEDDED_BY = "; embedded by "
 """What the analyzer of an index with embeddings has between that of its words and the identity of its model."""
 
 
+def has_embeddings(analyzer: str) -> bool:
+    """Whether an index with this analyzer can be searched by similarity."""
+    return EMBEDDED_BY in analyzer
+
+
 class IndexManifest(Ranking, frozen=True, kw_only=True):
     """Description of an index as it was built.
 

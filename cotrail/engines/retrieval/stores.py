@@ -163,10 +163,8 @@ class FolderStore:
         settings that the engine doesn't take.
         """
         engine = folder_engine(new.engine or ("dense" if "model" in new.settings else "tantivy"), self._models)
-        directory, settings = (
-            corpus_directory(self._folder, name),
-            read_settings(engine.name, engine.settings, new.settings),
-        )
+        directory = corpus_directory(self._folder, name)
+        settings = read_settings(engine.name, engine.settings, new.settings)
         return build_index(paragraphs, directory, new.progress, engine=engine, settings=settings)
 
     def open(self, name: str) -> Corpus:

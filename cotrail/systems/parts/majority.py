@@ -10,7 +10,7 @@ from cotrail.common.answer_normalization import normalized
 from cotrail.core.actions.generate import Prompted, Reason
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.questions import Question
-from cotrail.core.system import Action, Answer, LimitReached, Part, Reply, StepFailed, Together
+from cotrail.core.system import Action, Answer, Part, Reply, Together, asking_by
 from cotrail.faithfulness.paper import sentences
 from cotrail.faithfulness.rules import inferred, prediction, unified
 from cotrail.faithfulness.weighing import Vote, WeighedChain, Weighing
@@ -88,20 +88,11 @@ MOST_SAMPLES = 1000
 
 def sampled(part: Part[T], number: int, temperature: float) -> Part[T]:
     """Run a part whose generations are drawn with seeds of sample `number`, and at this temperature unless given."""
-    try:
-        asked = next(part)
-        while True:
-            try:
-                reply: Reply = yield _drawn_all(asked, number, temperature)
-            except (StepFailed, LimitReached) as thrown:
-                asked = part.throw(thrown)
-            else:
-                asked = part.send(reply)
-    except StopIteration as stop:
-        value: T = stop.value
-        return value
-    finally:
-        part.close()
+
+    def ask(asked: Action | Together) -> Part[Reply]:
+        return (yield _drawn_all(asked, number, temperature))
+
+    return asking_by(ask, part)
 
 
 def _drawn_all(asked: Action | Together, number: int, temperature: float) -> Action | Together:

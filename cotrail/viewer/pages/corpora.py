@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from cotrail.engines.retrieval.manifest import EMBEDDED_BY
+from cotrail.engines.retrieval.manifest import has_embeddings
 from cotrail.errors import InputError
 from cotrail.services.library import corpora
 from cotrail.services.library.corpora import Found
@@ -62,7 +62,7 @@ def index() -> Shown:
 def show(corpus: str, q: Query = "", k: Count = 10, *, distinct: bool = False) -> Shown:
     """A corpus, and what searches for q find in it, at most k paragraphs each."""
     described = corpora.describe_corpus(corpus)
-    ways = WITH_EMBEDDINGS if EMBEDDED_BY in described.analyzer else WAYS
+    ways = WITH_EMBEDDINGS if has_embeddings(described.analyzer) else WAYS
     found = [_searched(way, corpus, q, k, distinct=distinct) for way in ways] if q.strip() else []
     values = {"corpus": described, "q": q, "k": k, "distinct": distinct, "ways": found}
     return Shown(template="corpus.html", section="corpora", values=values)

@@ -25,7 +25,7 @@ from cotrail.engines.retrieval.elasticsearch.index import (
 )
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
 from cotrail.engines.retrieval.engine import DEFAULT_INDEX, KEPT_EMBEDDINGS, Extent, NewIndex, ServerEngine
-from cotrail.engines.retrieval.manifest import EMBEDDED_BY, IndexManifest, Ranking, checked_name, unknown
+from cotrail.engines.retrieval.manifest import IndexManifest, Ranking, checked_name, has_embeddings, unknown
 from cotrail.engines.retrieval.search_engines import NO_MODELS, imported
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import InputError
@@ -81,7 +81,7 @@ class ElasticsearchStore:
     def open(self, name: str) -> Corpus:
         """The corpus of that name; raises UnknownNameError, which lists those there are."""
         retriever = self.by_words(name)
-        if EMBEDDED_BY not in retriever.manifest.analyzer:
+        if not has_embeddings(retriever.manifest.analyzer):
             return retriever
         corpus: Corpus = imported(VECTORS).hybrid(retriever, self._models)
         return corpus

@@ -67,8 +67,7 @@ def read_retriever(text: str) -> str | dict[str, float]:
 
 def in_the_way_of(binding: Binding, system: System) -> System:
     """The system, whose searches are made in the way that its run pins."""
-    way = pinned_way(binding.pins)
-    return system if way == SearchWay() else searched(system, way)
+    return searched(system, way) if (way := pinned_way(binding.pins)).pins else system
 
 
 def searched(system: System, way: SearchWay) -> System:

@@ -229,8 +229,7 @@ def _pinned(record: RunRecord, fresh: Binding, changes: Mapping[str, Any]) -> Bi
     engines = {name: origin.engine(name) for name in (*OWN_FIELDS, *kept) if fresh.engine(name)}
     # An engine that asks the run's language model has that model's identity in its own.
     asking = {role for role, identity in engines.items() if "model" in changes and f"+{record.model}" in identity}
-    reranking = {RELEVANCE_RATER.name} if "rerank" in changes else set()
-    renewed = changes.keys() | asking | reranking
+    renewed = changes.keys() | asking | ({RELEVANCE_RATER.name} if "rerank" in changes else set())
     return with_engines(fresh, {name: pin for name, pin in engines.items() if pin and name not in renewed})
 
 

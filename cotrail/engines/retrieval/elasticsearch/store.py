@@ -33,9 +33,6 @@ from cotrail.errors import InputError
 VECTORS = "cotrail.engines.retrieval.elasticsearch.vectors"
 """The module of embeddings, which alone needs numpy."""
 
-NO_KEPT = Path(KEPT_EMBEDDINGS)
-"""Where embeddings are kept unless there is a folder of corpora."""
-
 
 class ElasticsearchStore:
     """The corpora of a server whose aliases begin with its prefix, and those that `search.toml` names.
@@ -43,7 +40,7 @@ class ElasticsearchStore:
     models: the file of the user's models; kept: the folder of embeddings that are kept.
     """
 
-    def __init__(self, server: SearchServer, models: Path = NO_MODELS, kept: Path = NO_KEPT) -> None:
+    def __init__(self, server: SearchServer, models: Path = NO_MODELS, kept: Path = Path(KEPT_EMBEDDINGS)) -> None:
         self._client = ElasticsearchClient(server)
         self._prefix = server.prefix
         self._settings = server.index

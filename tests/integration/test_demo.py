@@ -92,7 +92,12 @@ def states(newcomer: Mapping[str, str]) -> set[str]:
 def test_what_it_says_at_its_end_is_true_and_can_be_pasted(newcomer: dict[str, str]) -> None:
     with demonstrating(newcomer, "stuck") as shown:
         assert shown.stdout is not None
-        before = "".join(iter(shown.stdout.readline, "1. + ★ The Drowned Bell\n"))
+        before = ""
+        while line := shown.stdout.readline():
+            before += line
+            if line == "1. + ★ The Drowned Bell\n":
+                break
+        assert line, before
         shown.send_signal(signal.SIGINT)
         interrupted = shown.stdout.read()
     assert shown.returncode == 130

@@ -17,6 +17,7 @@ from cotrail.core.questions import Hit, ListPlace, Paragraph
 from cotrail.engines.retrieval.engine import NewIndex
 from cotrail.engines.retrieval.stores import FolderStore
 from cotrail.errors import CorpusError, InputError, NotInstalledError, StepError, UnknownNameError
+from cotrail.services.library.corpora import index_again
 from tests.searching import search
 
 pytest.importorskip("faiss", reason="faiss isn't installed")
@@ -103,6 +104,49 @@ def test_it_finds_what_a_comparison_with_every_paragraph_finds(embedder: Embedde
         for count in (1, 3, 40):
             assert ranked(search(corpus, query, count)) == by_hand(given, query, count)
     assert ranked(search(corpus, "all", 20_000)) == by_hand(given, "all", 20_000)
+
+
+def test_an_approximate_index_has_the_recall_that_it_states(embedder: Embedder, tmp_path: Path) -> None:
+    given = [Paragraph(id=f"{n:05}", title="", text=f"text {n}") for n in range(4_000)]
+    exact, corpus = built(tmp_path / "exact", given), built(tmp_path / "near", given, recall=0.9)
+    stated = FolderStore(tmp_path / "near").manifests()["mine"].built
+    assert 0.9 <= stated["recall"] <= 1
+    assert stated["read"] < stated["lists"]
+    shares = []
+    for number in range(0, 4_000, 37):
+        query = f"text {number}"  # as the paragraph itself, which isn't counted
+        found, wanted = (dict(ranked(search(each, query, 11))) for each in (corpus, exact))
+        del found[f"{number:05}"], wanted[f"{number:05}"]
+        assert wanted.items() >= {id_: found[id_] for id_ in found.keys() & wanted.keys()}.items()
+        shares.append(len(found.keys() & wanted.keys()) / 10)
+    assert abs(sum(shares) / len(shares) - stated["recall"]) < 0.05
+    assert len(search(corpus, "text 1", 3_500)) == 3_500
+    assert corpus.revision != exact.revision
+    assert built(tmp_path / "again", given, recall=0.9).revision == corpus.revision
+
+
+@pytest.mark.parametrize("count", [0, 1, 9, 60])
+def test_a_small_corpus_can_be_approximate_too(count: int, embedder: Embedder, tmp_path: Path) -> None:
+    given = list(paragraphs(count))
+    corpus = built(tmp_path, given, recall=1.0)
+    assert ranked(search(corpus, "river", 12)) == by_hand(given, "river", 12)
+
+
+@pytest.mark.parametrize("recall", [0, 1.01, "most", float("nan")])
+def test_a_recall_that_there_is_not_is_refused(recall: Any, embedder: Embedder, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="recall"):
+        built(tmp_path, list(paragraphs(3)), recall=recall)
+
+
+def test_lists_of_another_build_are_refused(embedder: Embedder, tmp_path: Path) -> None:
+    given = list(paragraphs(300))
+    built(tmp_path / "a", given, recall=0.5)
+    built(tmp_path / "b", given[:200], recall=0.5)
+    [lists] = (tmp_path / "a").rglob("lists.faiss")
+    for [content] in [[file.read_bytes() for file in (tmp_path / "b").rglob("lists.faiss")], [b"cut off"]]:
+        lists.write_bytes(content)
+        with pytest.raises(CorpusError, match="build it again"):
+            search(FolderStore(tmp_path / "a").open("mine"), "river", 5)
 
 
 def test_an_id_of_any_text_and_its_paragraph_come_back_whole(embedder: Embedder, tmp_path: Path) -> None:
@@ -265,3 +309,21 @@ def test_a_real_embedder_finds_what_has_no_word_of_the_query(tmp_path: Path) -> 
     assert search(corpus, "portable machines", 3, retriever="bm25") == ()
     assert search(corpus, "portable machines", 3)[0].paragraph.id == "l"
     assert [search(corpus, "portable machines", 3) for _ in range(2)] == [search(corpus, "portable machines", 3)] * 2
+
+
+def test_a_corpus_is_indexed_again_in_another_way(
+    monkeypatch: pytest.MonkeyPatch, embedder: Embedder, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
+    given = [Paragraph(id=f"{n:03}", title="", text=f"text {n}") for n in range(90)]
+    FolderStore(tmp_path / "corpora").build("mine", given)
+    settings = {"model": "made-up", "recall": 1.0}
+    again = index_again("mine", "mine", NewIndex(settings=settings))
+    assert (again.paragraphs, again.recall) == (90, 1.0)
+    assert index_again("mine", "other", NewIndex(settings=settings)).revision == again.revision
+    other = FolderStore(tmp_path / "corpora").open("other")
+    assert ranked(search(other, "q", 5)) == by_hand(given, "q", 5)
+    assert len(embedder.embedded) == 90 + 1
+    with pytest.raises(UnknownNameError, match="nowhere"):
+        index_again("nowhere", "mine")
+    assert index_again("other", "words").revision != again.revision

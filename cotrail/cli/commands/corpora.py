@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from cotrail.cli.request_options import Json, argument, option
 from cotrail.cli.terminal.following import follow_job
 from cotrail.cli.terminal.output import Column, console, grid, heading, print_json, print_rows
-from cotrail.common.humanize import count, duration, moment, size
+from cotrail.common.humanize import count, duration, moment, percent, size
 from cotrail.common.printable_text import cut
 from cotrail.common.structs import assigned, shortened
 from cotrail.data.corpora.document_names import SUFFIXES
@@ -77,6 +77,8 @@ def _show(name: str, *, json: bool) -> None:
     about.add_row("revision", description.revision)
     about.add_row("engine", description.engine or "-")
     about.add_row("analyzer", description.analyzer)
+    if description.recall is not None:
+        about.add_row("search", f"approximate, finds {percent(description.recall)} of what exact search does")
     about.add_row("size", _size(description))
     about.add_row("built", _built(description))
     about.add_row("where", description.location)
@@ -165,9 +167,10 @@ def _hit(hit: CorpusHit, places: Mapping[str, Mapping[str, CorpusHit]]) -> list[
 
 
 def index(
-    paths: Annotated[list[Path], argument("index.paths")],
-    name: Annotated[str, option("index.name")],
+    paths: Annotated[list[Path] | None, argument("index.paths")] = None,
+    name: Annotated[str | None, option("index.name")] = None,
     *,
+    again: Annotated[str | None, option("index.again")] = None,
     engine: Annotated[str | None, option("index.engine")] = None,
     dense: Annotated[str | None, option("index.dense")] = None,
     changes: Annotated[list[str] | None, option("index.changes")] = None,
@@ -175,8 +178,13 @@ def index(
 ) -> None:
     """Index paragraphs as a corpus; one of that name is replaced once the new one is complete.
 
-    Examples: `cotrail index corpus.jsonl --name mine` · `cotrail index notes/ --name notes --dense MODEL`
+    Examples: `cotrail index corpus.jsonl --name mine` · `cotrail index --add mine --dense MODEL`
     """
+    if bool(paths) == bool(again):
+        raise InputError("name files to index, or with --add a corpus that is there, and not both")
+    name = name or again
+    if name is None:
+        raise InputError("say with --name what runs call the corpus")
     settings = assigned(changes or ())
     if dense is not None:
         settings = {"model": dense, **settings}
@@ -185,10 +193,13 @@ def index(
         console(stderr=True).print(said, soft_wrap=True, style="yellow")
     with _progress(visible=not json) as progress:
         if is_remote():
-            request = IndexRequest(name=name, files=tuple(map(str, paths)), engine=engine, settings=settings)
+            if again:
+                raise InputError("--add is for corpora of this machine; a server indexes files that are uploaded")
+            request = IndexRequest(name=name, files=tuple(map(str, paths or ())), engine=engine, settings=settings)
             built = follow_job(jobs.make_corpus(request), lambda job: progress(job.progress)).outcome(Indexed)
         else:
-            built = operations.index(paths, name, NewIndex(engine=engine, settings=settings, progress=progress))
+            new = NewIndex(engine=engine, settings=settings, progress=progress)
+            built = operations.index_again(again, name, new) if again else operations.index(paths or (), name, new)
     if json:
         print_json(built)
         return
@@ -198,6 +209,8 @@ def index(
         rule = f"of a folder, corpus.jsonl alone is read, else documents ({', '.join(SUFFIXES)}), else files of records"
         left_out = f"{count(built.left_out, 'other file')} left out ({named}): {rule}."
         console().print(left_out, style="dim", soft_wrap=True)
+    if built.recall is not None:
+        console().print(f"Approximate search finds {percent(built.recall)} of what exact search does.")
     console().print(f"Revision {shortened(built.revision)}", style="dim")
 
 

@@ -1,7 +1,7 @@
 """Ports of what is searched: search engines and knowledge sources."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Literal, Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 from msgspec import Struct, structs
@@ -66,6 +66,14 @@ class Corpus(Retriever, Protocol):
 
     def titled(self, title: str) -> tuple[Paragraph, ...]:
         """The paragraphs of exactly this title, by id."""
+
+
+@runtime_checkable
+class WholeCorpus(Protocol):
+    """A corpus that can be read as a whole."""
+
+    def every(self) -> Iterator[Paragraph]:
+        """All paragraphs, in the order of the index; raises StepError where the index is one that can't."""
 
 
 def picked(hits: Iterable[Hit], titles: Iterable[str]) -> tuple[Hit, ...]:

@@ -1,7 +1,8 @@
-"""Dense and hybrid search in a folder: embeddings of paragraphs, compared exactly with faiss, next to an index of BM25.
+"""Dense and hybrid search in a folder: embeddings of paragraphs, compared with faiss, next to an index of BM25.
 
 An index has BM25's files (`cotrail.engines.retrieval.tantivy`), the embeddings as 32-bit numbers in one file that is
-mapped into memory, and the paragraphs' ids in the same order.
+mapped into memory, and the paragraphs' ids in the same order. Where its settings ask for it, also inverted lists
+(`cotrail.engines.retrieval.approximate`), without which every search compares all embeddings.
 """
 
 from array import array
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 
 from cotrail.core.questions import Paragraph
 from cotrail.engines.embedding.cosine_similarity import Vector, cosine
+from cotrail.engines.retrieval import approximate
+from cotrail.engines.retrieval.approximate import Approximation, Lists
 from cotrail.engines.retrieval.embeddings import (
     MARGIN,
     DenseSettings,
@@ -34,17 +37,21 @@ from cotrail.engines.retrieval.tantivy import TANTIVY, TantivyRetriever
 class MappedVectors:
     """The embeddings in a folder; see `VectorIndex`. Raises ValueError where some are missing."""
 
-    def __init__(self, folder: Path, paragraphs: int, words: TantivyRetriever) -> None:
+    def __init__(self, folder: Path, manifest: FolderManifest, words: TantivyRetriever) -> None:
         self._words = words
         self._ends, self._ids = _mapped(folder / "ends.u64", np.uint64), _mapped(folder / "ids.txt", np.uint8)
-        flat = _mapped(folder / "vectors.f32", np.float32)
-        if len(self._ends) != paragraphs or len(flat) % max(paragraphs, 1):
+        self._vectors = _vectors(folder, manifest.paragraphs)
+        if len(self._ends) != manifest.paragraphs:
             raise ValueError("embeddings are missing")
-        self._vectors = flat.reshape(paragraphs, len(flat) // max(paragraphs, 1))
+        about = msgspec.convert(manifest.built, Approximation) if manifest.built else None
+        self._lists = Lists(folder, about, manifest.paragraphs) if about else None
 
     def nearest(self, vector: Vector, count: int, titles: tuple[str, ...]) -> list[tuple[float, Paragraph]]:
         """See `VectorIndex`."""
-        rows = self._rows_of(titles) if titles else self._nearest(vector, count)
+        if titles:
+            rows = self._rows_of(titles)
+        else:
+            rows = self._lists.candidates(vector, count) if self._lists else self._nearest(vector, count)
         scores = {self._id(row): cosine(vector, self._vectors[row]) for row in rows}
         ids = sorted(scores, key=lambda each: (-scores[each], each))[:count]
         found = self._words.paragraphs(ids)
@@ -83,10 +90,22 @@ def _mapped(file: Path, kind: type[Any]) -> NDArray[Any]:
     return np.memmap(file, kind, "r") if file.stat().st_size else np.zeros(0, kind)
 
 
-def _build(models: Path, folder: Path, paragraphs: Iterable[Paragraph], settings: DenseSettings) -> None:
+def _vectors(folder: Path, paragraphs: int) -> NDArray[Any]:
+    """The embeddings, one a row; raises ValueError where some are missing."""
+    flat = _mapped(folder / "vectors.f32", np.float32)
+    if len(flat) % max(paragraphs, 1):
+        raise ValueError("embeddings are missing")
+    return flat.reshape(paragraphs, len(flat) // max(paragraphs, 1))
+
+
+def _build(
+    models: Path, folder: Path, paragraphs: Iterable[Paragraph], settings: DenseSettings
+) -> Approximation | None:
     (folder / "bm25").mkdir()
     with closing(KeptEmbeddings(folder.parents[1] / KEPT_EMBEDDINGS, models, settings.model)) as kept:
         TANTIVY.build(folder / "bm25", _embedded(folder, paragraphs, kept), NoSettings())
+    count = (folder / "ends.u64").stat().st_size // array("Q").itemsize
+    return approximate.build(folder, _vectors(folder, count), settings.recall) if settings.recall and count else None
 
 
 def _embedded(folder: Path, paragraphs: Iterable[Paragraph], kept: KeptEmbeddings) -> Iterator[Paragraph]:
@@ -107,7 +126,7 @@ def _embedded(folder: Path, paragraphs: Iterable[Paragraph], kept: KeptEmbedding
 def _open(models: Path, folder: Path, manifest: FolderManifest) -> HybridRetriever:
     bm25 = msgspec.structs.replace(manifest, analyzer=TANTIVY.ranking(NoSettings()).analyzer)
     words = TantivyRetriever(folder / "bm25", bm25)
-    return HybridRetriever(words, MappedVectors(folder, manifest.paragraphs, words), manifest, models)
+    return HybridRetriever(words, MappedVectors(folder, manifest, words), manifest, models)
 
 
 def dense_engine(models: Path) -> FolderEngine:

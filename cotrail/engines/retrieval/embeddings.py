@@ -11,10 +11,10 @@ from typing import Annotated, Any, Protocol
 
 import msgspec
 import numpy as np
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from cotrail.core.ports.encoders import DECIMALS, Embedder
-from cotrail.core.ports.retriever import Corpus, SearchRequest, numbered, picked
+from cotrail.core.ports.retriever import Corpus, SearchRequest, WholeCorpus, numbered, picked
 from cotrail.core.questions import Hit, Paragraph
 from cotrail.engines.embedding.cosine_similarity import Vector
 from cotrail.engines.embedding.embedders import EMBEDDERS
@@ -31,7 +31,7 @@ from cotrail.engines.retrieval.fusion import (
 )
 from cotrail.engines.retrieval.manifest import EMBEDDED_BY, IndexManifest, Ranking
 from cotrail.engines.retrieval.search_server import best
-from cotrail.errors import CorpusError, InputError
+from cotrail.errors import CorpusError, InputError, StepError
 
 AT_ONCE = 256
 """Paragraphs that are embedded and kept together: what a killed build loses at most."""
@@ -48,11 +48,13 @@ class DenseSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     model: an embedder of `cotrail models`. retriever: how it is searched where a search doesn't say.
     rank_constant: of reciprocal rank fusion (Cormack et al. 2009): a hit of rank r in a list has 1 / (constant + r).
+    recall: the share of what exact search finds that an approximate one has to find; search is exact without it.
     """
 
     model: str
     retriever: Way = "dense"
     rank_constant: Annotated[int, Meta(ge=0)] = 60
+    recall: Annotated[float, Meta(gt=0, le=1)] | UnsetType = UNSET
 
 
 def with_model(words: Ranking, models: Path, settings: DenseSettings) -> Ranking:
@@ -126,6 +128,12 @@ class HybridRetriever:
     def titled(self, title: str) -> tuple[Paragraph, ...]:
         """The paragraphs of exactly this title, by id."""
         return self._words.titled(title)
+
+    def every(self) -> Iterator[Paragraph]:
+        """All paragraphs, in the order of the index; raises StepError for one on a server."""
+        if not isinstance(self._words, WholeCorpus):
+            raise StepError("a corpus on a search server isn't read as a whole; index its files again")
+        return self._words.every()
 
     def _dense(self, request: SearchRequest, count: int) -> tuple[Hit, ...]:
         vector = np.asarray(self._embedder.embed([request.query], "query")[0], np.float32)

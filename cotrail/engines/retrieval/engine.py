@@ -93,13 +93,14 @@ class FolderEngine(IndexEngine, frozen=True, kw_only=True):
 
     settings: what `cotrail index --set` may give to an index, each with a default or required.
     ranking: what decides the results of an index with these settings, apart from its paragraphs.
-    build: writes the paragraphs, whose ids are distinct, into a new and empty folder.
+    build: writes the paragraphs, whose ids are distinct, into a new and empty folder; what it returns decides results
+        too, and is in the manifest as `built`.
     open: opens that folder; safe for many threads. Any exception means that the index can't be used.
     """
 
     settings: type[Struct] = NoSettings
     ranking: Callable[[Any], Ranking]
-    build: Callable[[Path, Iterable[Paragraph], Any], None]
+    build: Callable[[Path, Iterable[Paragraph], Any], Struct | None]
     open: Callable[[Path, FolderManifest], Corpus]
 
 

@@ -44,10 +44,11 @@ def has_embeddings(analyzer: str) -> bool:
 class IndexManifest(Ranking, frozen=True, kw_only=True):
     """Description of an index as it was built.
 
-    revision: the SHA-256 of the ranking, the settings if there are any, and all paragraphs with their ids, in order.
+    revision: the SHA-256 of the ranking, the settings if there are any, all paragraphs with their ids, in order, and
+        `built`.
     paragraphs: their number, None where a server doesn't say. created_by: the versions of the software that built it.
     engine, format: the engine that searches it, empty for an index of others, and the revision of that engine's format.
-    settings: the index's own.
+    settings: the index's own. built: what its engine says of it, such as the recall of an approximate one.
     """
 
     revision: str
@@ -56,6 +57,7 @@ class IndexManifest(Ranking, frozen=True, kw_only=True):
     engine: str = ""
     format: int = 1
     settings: dict[str, Any] = {}
+    built: dict[str, Any] = {}
 
 
 class FolderManifest(IndexManifest, frozen=True, kw_only=True):
@@ -87,6 +89,11 @@ class Revision:
             self._digest.update(msgspec.msgpack.encode(paragraph))
             self.count += 1
             yield paragraph
+
+    def add(self, built: Mapping[str, Any]) -> None:
+        """Adds what an engine says of an index that it built."""
+        if built:
+            self._digest.update(msgspec.json.encode(built, order="sorted"))
 
     def __str__(self) -> str:
         """The digest of everything added so far."""

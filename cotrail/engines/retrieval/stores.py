@@ -126,7 +126,8 @@ def _build(
     ranking, recorded = engine.ranking(settings), msgspec.to_builtins(settings)
     revision = Revision(ranking, recorded)
     folder.mkdir()
-    engine.build(folder, _reported(revision, paragraphs, progress), settings)
+    built = msgspec.to_builtins(engine.build(folder, _reported(revision, paragraphs, progress), settings)) or {}
+    revision.add(built)
     progress(revision.count)
     return FolderManifest(
         revision=str(revision),
@@ -135,6 +136,7 @@ def _build(
         engine=engine.name,
         format=engine.format,
         settings=recorded,
+        built=built,
         folder=folder.name,
         **structs.asdict(ranking),
     )

@@ -1,5 +1,6 @@
 """BM25 with tantivy: an index in a folder, memory-mapped and shared by all processes that search it."""
 
+import itertools
 import os
 import re
 import tempfile
@@ -216,6 +217,13 @@ class TantivyRetriever:
         query = tantivy.Query.term_query(self._schema, "whole_title", title, "basic")
         hits = self._searcher.search(query, limit=MAX_OF_A_TITLE, count=False).hits
         return tuple(sorted((self._load(address) for _, address in hits), key=lambda paragraph: paragraph.id))
+
+    def every(self) -> Iterator[Paragraph]:
+        """All paragraphs, in the order of the index."""
+        for segment in range(self._searcher.num_segments):
+            with suppress(ValueError):  # behind the last one
+                for place in itertools.count():
+                    yield self._load(tantivy.DocAddress(segment, place))
 
     def _words(self, text: str) -> list[str]:
         return self._analyzer.analyze(plain(text))

@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.retrieve import Field
-from cotrail.core.ports.retriever import SearchRequest, Source
+from cotrail.core.ports.retriever import SearchRequest, Source, WholeCorpus
 from cotrail.core.questions import Hit, ListPlace, Paragraph
 from cotrail.core.search_ways import SearchWay
 from cotrail.data.corpora.documents import look_into
@@ -40,7 +40,10 @@ MOST_LEFT_OUT = 5
 
 
 class Indexed(Struct, frozen=True, kw_only=True):
-    """A corpus that was just indexed; left_out: how many files of the folders weren't read; such_as: some of them."""
+    """A corpus that was just indexed.
+
+    left_out: how many files of the folders weren't read; such_as: some of them. recall: of an approximate index.
+    """
 
     corpus: str
     paragraphs: int
@@ -48,6 +51,7 @@ class Indexed(Struct, frozen=True, kw_only=True):
     seconds: float
     left_out: int = 0
     such_as: tuple[str, ...] = ()
+    recall: float | None = None
 
 
 def index(paths: Sequence[Path], name: str, new: NewIndex = DEFAULT_INDEX) -> Indexed:
@@ -57,20 +61,40 @@ def index(paths: Sequence[Path], name: str, new: NewIndex = DEFAULT_INDEX) -> In
     Raises InputError at the end, and leaves the corpus that is there, where runs that haven't ended search it and the
     new one isn't the same.
     """
+    others = (file.name for path in paths if path.is_dir() for file in look_into(path).others)
+    return _indexed(read_corpus(paths), name, new, others)
+
+
+def index_again(corpus: str, name: str, new: NewIndex = DEFAULT_INDEX) -> Indexed:
+    """Indexes a corpus's paragraphs in another way, as the corpus of that name, which may be the same; see `index`.
+
+    Raises UnknownNameError, and InputError for a corpus that can't be read as a whole.
+    """
+    opened = seen_corpora().open(corpus)
+    try:
+        if isinstance(opened, WholeCorpus):
+            return _indexed(opened.every(), name, new)
+    except StepError as error:
+        raise InputError(str(error)) from error
+    raise InputError(f"the corpus {corpus!r} is on a server, and isn't read as a whole; index its files again")
+
+
+def _indexed(paragraphs: Iterable[Paragraph], name: str, new: NewIndex, others: Iterable[str] = ()) -> Indexed:
+    """others: files that weren't read."""
     started, corpora = time.monotonic(), seen_corpora()
     former = corpora.manifests().get(name)
-    paragraphs = read_corpus(paths)
     if former is not None and corpora.stored(name) == corpora.own_name(name):  # and doesn't only hide another's
         paragraphs = _replacing(paragraphs, name, former, new)
     manifest = corpora.build(name, paragraphs, new)
-    others = [file.name for path in paths if path.is_dir() for file in look_into(path).others]
+    left_out = tuple(others)
     return Indexed(
         corpus=name,
         paragraphs=manifest.paragraphs or 0,
         revision=manifest.revision,
         seconds=time.monotonic() - started,
-        left_out=len(others),
-        such_as=tuple(others[:MOST_LEFT_OUT]),
+        left_out=len(left_out),
+        such_as=left_out[:MOST_LEFT_OUT],
+        recall=manifest.built.get("recall"),
     )
 
 
@@ -107,7 +131,10 @@ def _replacing(paragraphs: Iterable[Paragraph], name: str, former: IndexManifest
 
 
 class ListedCorpus(Struct, frozen=True, kw_only=True):
-    """A corpus, and the engine that searches it; paragraphs, bytes, built_at: None where its store doesn't say."""
+    """A corpus, and the engine that searches it; paragraphs, bytes, built_at: None where its store doesn't say.
+
+    recall: of an approximate index, the share of what exact search finds that it found as it was built.
+    """
 
     corpus: str
     engine: str
@@ -117,6 +144,7 @@ class ListedCorpus(Struct, frozen=True, kw_only=True):
     location: str
     bytes: int | None
     built_at: datetime | None
+    recall: float | None = None
 
 
 class CorpusHit(Struct, frozen=True, kw_only=True):
@@ -284,6 +312,7 @@ def _listed(corpora: SeenCorpora, name: str, manifest: IndexManifest) -> ListedC
         location=seen_place(extent.location),
         bytes=extent.bytes,
         built_at=extent.built_at,
+        recall=manifest.built.get("recall"),
     )
 
 

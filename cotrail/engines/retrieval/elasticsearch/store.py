@@ -65,6 +65,8 @@ class ElasticsearchStore:
                 f"only an index with embeddings, which has a `model`, has settings of its own: put {min(new.settings)} "
                 "into search.toml, which has those of all indexes of the search server"
             )
+        if "recall" in new.settings:
+            raise InputError("search on a server is exact: leave out `recall`, or take `--engine dense` for a folder")
         try:
             return build(
                 partial(imported(VECTORS).embedding, values=new.settings, models=self._models, folder=self._kept)

@@ -1,0 +1,146 @@
+"""Approximate search among embeddings, with faiss: inverted lists around centroids, of which a search reads a few.
+
+An index is built next to the exact embeddings, and its recall is measured against them: how many of the true nearest
+ones of some paragraphs are found. As many lists are read as the wanted recall takes. Candidates are compared by the
+exact embeddings, so that scores are those of exact search, and only what is missed differs.
+"""
+
+from collections.abc import Iterator
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from cotrail.engines.model_folders import content_digest
+from cotrail.errors import CorpusError
+
+FILE = "lists.faiss"
+
+MEASURED, NEAREST = 200, 10
+"""Paragraphs whose nearest ones are looked for, and how many of each, as recall is measured."""
+
+OF_A_LIST = 39
+"""Embeddings of a list at least, on average: fewer don't say where its centroid is."""
+
+TRAINED = 64
+"""Embeddings for each list, of which centroids are computed."""
+
+CANDIDATES = 4
+"""Candidates for each hit: lists have their numbers in 8 bits, whose order differs a little from the exact one."""
+
+EQUAL = 1e-6
+"""How far similarities of equal embeddings may be apart."""
+
+AT_ONCE = 65_536
+"""Embeddings that are added, and compared, at once."""
+
+
+class Approximation(Struct, frozen=True, kw_only=True):
+    """What an index reads and misses, as it was built.
+
+    lists, read: how many there are, and how many of them a search reads. recall: the share of the true ten nearest
+    paragraphs that is found, measured. digest: SHA-256 of the lists, which decide what is found.
+    """
+
+    lists: int
+    read: int
+    recall: float
+    digest: str
+
+
+def build(folder: Path, vectors: NDArray[Any], recall: float) -> Approximation:
+    """Writes the lists of these embeddings; the fewest are read that reach the recall, in powers of two.
+
+    Raises CorpusError where all of them don't. One thread, so that the same embeddings have the same lists.
+    """
+    faiss.omp_set_num_threads(1)
+    rows, numbers = vectors.shape
+    lists = max(1, min(2 ** round(np.log2(4 * sqrt(rows))), rows // OF_A_LIST))
+    eight_bits = faiss.ScalarQuantizer.QT_8bit
+    index = faiss.IndexIVFScalarQuantizer(
+        faiss.IndexFlatIP(numbers), numbers, lists, eight_bits, faiss.METRIC_INNER_PRODUCT
+    )
+    index.cp.min_points_per_centroid = 1  # faiss would complain of a small corpus
+    index.train(np.ascontiguousarray(vectors[:: max(1, rows // (TRAINED * lists))]))
+    for _, chunk in _chunks(vectors):
+        index.add(chunk)
+    read, reached = _measured(index, vectors, recall)
+    faiss.write_index(index, str(folder / FILE))
+    return Approximation(lists=lists, read=read, recall=reached, digest=content_digest(folder / FILE))
+
+
+class Lists:
+    """The lists in a folder, mapped into memory. Raises ValueError where they aren't those that were built."""
+
+    def __init__(self, folder: Path, about: Approximation, rows: int) -> None:
+        self._index = _read(folder)
+        self._read = about.read
+        if (self._index.ntotal, self._index.nlist) != (rows, about.lists):
+            raise ValueError("the lists of embeddings are others")
+
+    def candidates(self, vector: NDArray[Any], count: int) -> list[int]:
+        """The rows among which the nearest `count` are looked for."""
+        faiss.omp_set_num_threads(1)  # a search is small, and each worker has several at once
+        return _candidates(self._index, vector, count, self._read)
+
+
+def _read(folder: Path) -> Any:
+    return faiss.read_index(str(folder / FILE), faiss.IO_FLAG_MMAP_IFC)
+
+
+def _candidates(index: Any, vector: NDArray[Any], count: int, read: int) -> list[int]:
+    """Further lists are read where these hold fewer rows than are asked for."""
+    settings = faiss.IVFSearchParameters()
+    settings.nprobe = read
+    _, rows = index.search(vector[None], min(CANDIDATES * count, index.ntotal), params=settings)
+    found = [int(row) for row in rows[0] if row >= 0]
+    if len(found) < min(count, index.ntotal) and read < index.nlist:
+        return _candidates(index, vector, count, min(2 * read, index.nlist))
+    return found
+
+
+def _measured(index: Any, vectors: NDArray[Any], wanted: float) -> tuple[int, float]:
+    """How many lists are to be read, and the recall with them."""
+    rows = np.arange(0, len(vectors), max(1, len(vectors) // MEASURED))[:MEASURED]
+    nearest = _nearest(np.ascontiguousarray(vectors[rows]), vectors, NEAREST + 1)
+    read = 1
+    while True:
+        shares = [_share(index, vectors, row, near, read) for row, near in zip(rows, nearest, strict=True)]
+        reached = round(float(np.mean(shares)), 4)
+        if reached >= wanted:
+            return read, reached
+        if read >= index.nlist:
+            raise CorpusError(
+                f"the approximate index finds {reached} of what exact search finds, less than {wanted}: take a lower "
+                "`recall`, or leave it out and search exactly"
+            )
+        read = min(2 * read, index.nlist)
+
+
+def _share(index: Any, vectors: NDArray[Any], row: int, nearest: NDArray[Any], read: int) -> float:
+    """The share of the true nearest rows, itself apart, that is found; one as near as the last of them counts too."""
+    others = [each for each in nearest if each != row][:NEAREST]
+    found = [each for each in _candidates(index, vectors[row], NEAREST + 1, read) if each != row]
+    least = min((float(vectors[each] @ vectors[row]) for each in others), default=0.0) - EQUAL
+    near = sum(float(vectors[each] @ vectors[row]) >= least for each in found)
+    return min(near, len(others)) / len(others) if others else 1.0
+
+
+def _nearest(queries: NDArray[Any], vectors: NDArray[Any], count: int) -> NDArray[Any]:
+    """The rows of the nearest embeddings of each query, whatever the memory: the best of each chunk are kept."""
+    scores, rows = np.zeros((len(queries), 0), np.float32), np.zeros((len(queries), 0), np.int64)
+    for first, chunk in _chunks(vectors):
+        near, where = faiss.knn(queries, chunk, min(count, len(chunk)), metric=faiss.METRIC_INNER_PRODUCT)
+        scores, rows = np.hstack([scores, near]), np.hstack([rows, where + first])
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :count]
+        scores, rows = np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
+    return rows
+
+
+def _chunks(vectors: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+    for first in range(0, len(vectors), AT_ONCE):
+        yield first, np.ascontiguousarray(vectors[first : first + AT_ONCE])

@@ -1,6 +1,28 @@
-"""The domain of cotrail: the language of systems, the systems, engines, data, evaluation and the audit.
+"""Systems that reason and retrieve in turns: here in this process (`ask`, `run`), or by workers (`cotrail submit`).
 
-Nothing in here knows of Celery, SQL or HTTP.
+`system`, `search` and `write` make a system of one's own; see docs/python.md. The domain of cotrail is in here too:
+the language of systems, the systems, engines, data, evaluation and the audit, which know of no Celery, SQL or HTTP.
 """
 
+from importlib import import_module
+from typing import Any
+
 __version__ = "1.0.0"
+
+_PLACES = {
+    **dict.fromkeys(("ask", "ask_async", "run", "index", "Answered", "Answers"), "cotrail.inprocess"),
+    **dict.fromkeys(("system", "search", "write"), "cotrail.systems.own"),
+    **dict.fromkeys(("Answer", "Together", "StepFailed", "LimitReached"), "cotrail.core.system"),
+    **dict.fromkeys(("Paragraph", "Question"), "cotrail.core.questions"),
+    "Needs": "cotrail.systems.spec",
+    "Metric": "cotrail.evaluation.metrics.metric",
+}
+"""The module of each name, which is imported as the name is first used: `import cotrail` costs nothing."""
+
+__all__ = [*_PLACES]  # noqa: PLE0604 - the names are the table's
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'cotrail' has no attribute {name!r}")
+    return getattr(import_module(_PLACES[name]), name)

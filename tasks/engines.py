@@ -18,6 +18,7 @@ from cotrail.engines.engine_kinds import find_engine
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.engines.language_models.catalogue import find_model, open_model
 from cotrail.engines.language_models.sentence_splitters import open_pipeline
+from cotrail.engines.rate_limits import ProcessLimiter
 from cotrail.errors import BlockedError, BusyError, CorpusChangedError, ModelChangedError, UnavailableError
 from cotrail.models.records.runs import RunPlan
 from cotrail.tasks.micro_batching import MicroBatcher, batched
@@ -39,11 +40,12 @@ class LoadedEngines:
 
     The caller names a run, and gets the engine that the run pins or an error: ModelChangedError or
     CorpusChangedError where this worker's is another one, UnknownNameError, NotInstalledError.
+    limiter: for a process alone; without it limits are shared with the other workers.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, limiter: ProcessLimiter | None = None) -> None:
         self._settings = settings
-        self._limiter = SharedLimiter(settings.broker)
+        self._limiter = limiter or SharedLimiter(settings.broker)
         self._store = KnowledgeStore(settings.knowledge_path)
         # Engines are opened under a lock, since a second copy of a model might not fit into memory. Evidence has a
         # lock of its own, which is taken first: opening an entailer may open the language model that it asks. So have
@@ -59,7 +61,7 @@ class LoadedEngines:
     @property
     def hosted(self) -> int:
         """The number of steps that wait for a hosted model, or for their turn to ask it."""
-        return self._limiter.asking_now
+        return self._limiter.asking_now if isinstance(self._limiter, SharedLimiter) else 0
 
     def load(self, name: str, profile: str) -> LanguageModel:
         """The language model of that name in a serving profile; raises UnknownNameError."""

@@ -1,9 +1,11 @@
 """The registries that records from outside of cotrail join, by the types of these records."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from msgspec.structs import force_setattr
 
 from cotrail.core.actions.kind import ActionKind
 from cotrail.core.actions.registry import KINDS
@@ -20,6 +22,7 @@ from cotrail.evaluation.experiments.paper import Paper
 from cotrail.evaluation.experiments.registry import PAPERS
 from cotrail.evaluation.metrics.metric import Metric
 from cotrail.evaluation.metrics.registry import METRICS
+from cotrail.systems.own import FOLDERS, Source, read_source
 from cotrail.systems.registry import SYSTEMS
 from cotrail.systems.spec import SystemSpec
 
@@ -37,28 +40,47 @@ REGISTRIES: dict[type, Any] = {
 }
 
 
-def records_in(module: ModuleType) -> Iterator[Any]:
+def keeps_systems(folder: Path) -> None:
+    """Have systems of files found in this folder too."""
+    if folder not in FOLDERS:
+        FOLDERS.append(folder)
+
+
+def records_in(named: ModuleType | Mapping[str, Any]) -> Iterator[Any]:
     """Yield the records at a module's top level, also those in tuples, such as a system's versions; each once."""
     seen: list[int] = []
-    for value in vars(module).values():
+    for value in (vars(named) if isinstance(named, ModuleType) else named).values():
         for each in value if isinstance(value, tuple) else (value,):
             if type(each) in REGISTRIES and id(each) not in seen:
                 seen.append(id(each))
                 yield each
 
 
-def register(record: Any, file: Path) -> None:
-    """Add a record of that file to its registry; raises InputError where another one of its type is named so."""
+def register(record: Any, place: Path) -> None:
+    """Add a record of that module or package to its registry, a system with the digest of its text.
+
+    Raises InputError where another one of its type is named so.
+    """
     registry, name = REGISTRIES[type(record)], _name(record)
     records = registry.values() if isinstance(registry, dict) else registry
     if any(record is each for each in records):  # as where a module imports it from another one
         return
     if name in registry if isinstance(registry, dict) else name in map(_name, registry):
-        raise InputError(f"the extension {file} names something {_shown(name)}, as another one is named; rename it")
+        raise InputError(f"the extension {place} names something {_shown(name)}, as another one is named; rename it")
+    if isinstance(record, SystemSpec):
+        force_setattr(record, "source", source_of(place))
     if isinstance(registry, dict):
         registry[name] = record
     else:
         registry.append(record)
+
+
+def source_of(place: Path) -> str:
+    """The digest of the text of a module, with the modules beside it that it imports, or of a whole package."""
+    if not place.is_dir():
+        return read_source(place).digest
+    texts = {str(each.relative_to(place)): each.read_text("utf-8") for each in sorted(place.rglob("*.py"))}
+    return Source(main=place.name, files=texts).digest
 
 
 def _shown(name: Any) -> str:

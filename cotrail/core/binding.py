@@ -61,6 +61,9 @@ def name_in(identity: str) -> str:
     return _DIGEST.split(identity, maxsplit=1)[0]
 
 
+SYSTEM_SOURCE = "system"
+"""The name among what a run pins of the digest of its system's text, where that is an extension's."""
+
 PINS = tuple(name for name in Binding.__struct_fields__ if name not in ("corpora", "pins"))
 """Fields of a binding that have a column of their name in `runs`. Digests seal these columns, so that their names never
 change: `corpus` and `corpus_revision` have the first corpus, and `knowledge` the pins and further corpora."""

@@ -3,7 +3,7 @@
 from importlib import import_module
 
 from cotrail.errors import UnknownNameError, UnknownVersionError
-from cotrail.systems import vote
+from cotrail.systems import own, vote
 from cotrail.systems.spec import SystemSpec, find_spec
 
 MODULES = (
@@ -23,7 +23,12 @@ SYSTEMS.append(vote.over([spec for spec in SYSTEMS if not spec.judges]))
 
 
 def find_system(name: str, version: int | None = None) -> SystemSpec:
-    """The system of that name, in that version or else its newest; raises what `find_spec` does."""
+    """The system of that name, in that version or else its newest; raises what `find_spec` does.
+
+    One of a file, `NAME@DIGEST`, is read from where its text is kept.
+    """
+    if "@" in name and not any(each.name == name for each in SYSTEMS):
+        SYSTEMS.extend(own.found(name))
     return find_spec(SYSTEMS, name, version)
 
 

@@ -93,6 +93,7 @@ class SystemSpec(SystemDescription, frozen=True, kw_only=True):
         `cotrail judge` submits its runs, and metrics of answers don't score them.
     step_bounds: the steps that a question has at most with these settings; None where they set no bound.
     spelled_out: settings with everything in them that a run pins; InputError where they can't be followed.
+    source: the digest of its text where it is an extension, which a run pins; empty for cotrail's own.
     """
 
     name: str
@@ -107,6 +108,7 @@ class SystemSpec(SystemDescription, frozen=True, kw_only=True):
     judges: bool = False
     step_bounds: Callable[[Question, Any], tuple[StepBound, ...] | None] = unbounded
     spelled_out: Callable[[Any], Any] = as_given
+    source: str = ""
 
     def rule_settings(self, rules: Rules, *, instructed: bool) -> dict[str, Any]:
         """The settings by which this system follows the rules, where they differ from its defaults."""
@@ -142,6 +144,11 @@ def find_spec(systems: Iterable[SystemSpec], name: str, version: int | None = No
     """
     specs = tuple(systems)
     versions = {system.version: system for system in specs if system.name == name}
+    if not versions and "@" in name:
+        raise (UnknownNameError if version is None else UnknownVersionError)(
+            f"the system {name} is of a file that isn't kept here: submit it from its file again, or copy the folder "
+            f"{name.rpartition('@')[2]} into `systems` of this machine's COTRAIL_HOME, then `cotrail resume RUN`"
+        )
     if not versions:
         raise UnknownNameError(unknown("system", name, sorted({system.name for system in specs})))
     if version is None:

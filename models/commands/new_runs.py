@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.audit.records import QUESTION_OPENED
 from cotrail.common.structs import common_fields
-from cotrail.core.binding import Binding, pinned_columns
+from cotrail.core.binding import SYSTEM_SOURCE, Binding, pinned_columns
 from cotrail.models.records.contents import save_demonstrations
 from cotrail.models.records.projects import own_project, qualified
 from cotrail.models.records.runs import NO_LABELS, Labels, Shots, SubmittedRun, check_name, save_labels
@@ -41,7 +41,7 @@ class Submission(SubmittedRun, frozen=True, kw_only=True):
     @property
     def searches(self) -> bool:
         """Whether it searches for paragraphs: it pins what is searched."""
-        return bool(self.binding.corpora or self.binding.pins)
+        return bool(self.binding.corpora or self.binding.pins.keys() - {SYSTEM_SOURCE})
 
 
 class AskedQuestion(Struct, frozen=True, kw_only=True):

@@ -12,13 +12,13 @@ from msgspec import Struct
 from sqlalchemy import Connection, select
 from sqlalchemy.dialects.postgresql import insert
 
-from cotrail.core.binding import NAMES, Binding, name_in, read_binding
+from cotrail.core.binding import NAMES, SYSTEM_SOURCE, Binding, name_in, read_binding
 from cotrail.core.budgets import NO_BUDGETS, Budgets
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.money import Prices
 from cotrail.core.questions import Question
 from cotrail.core.system import System
-from cotrail.errors import InputError, UnknownNameError
+from cotrail.errors import InputError, ModelChangedError, UnknownNameError
 from cotrail.models.records.contents import read_demonstrations
 from cotrail.models.records.projects import in_project
 from cotrail.models.schema.tables import Run, run_labels, runs
@@ -41,6 +41,10 @@ class Spec(Protocol):
     @property
     def settings(self) -> type:
         """The type that a run's settings are read into."""
+
+    @property
+    def source(self) -> str:
+        """The digest of its text where it is an extension; empty for cotrail's own."""
 
     @property
     def open(self) -> Callable[[Question, Shots, Any], System]:
@@ -110,6 +114,11 @@ class RunPlan(RunBasics, frozen=True, kw_only=True):
     def open(self, question: Question, find_system: FindSystem) -> Callable[[], System]:
         """Return what starts the run's system on a question; raises UnknownVersionError where this process lacks it."""
         spec = find_system(self.system, self.system_version)
+        if spec.source != (pinned := self.binding.pins.get(SYSTEM_SOURCE, "")):
+            raise ModelChangedError(
+                f"the text of the system {self.system} changed since the run was submitted: {pinned or 'cotrail'} "
+                f"then, {spec.source or 'cotrail'} now; put the former back, then `cotrail resume RUN`"
+            )
         settings: Any = msgspec.convert(self.settings, spec.settings)
         return lambda: spec.open(question, self.shots, settings)
 

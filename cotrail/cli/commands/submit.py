@@ -18,6 +18,7 @@ from cotrail.cli.terminal.run_text import celery_app, print_estimate, print_warn
 from cotrail.common.humanize import count
 from cotrail.common.structs import assigned, nested
 from cotrail.common.text_files import MAX_FILE_BYTES, MIB, shown_size
+from cotrail.configuration.extensions import systems_folder
 from cotrail.data.datasets.registry import find_dataset
 from cotrail.errors import InputError
 from cotrail.services.operations.operation import is_remote
@@ -34,6 +35,7 @@ from cotrail.services.runs.requests import (
     read_run_file,
 )
 from cotrail.services.runs.submission import Submitted
+from cotrail.systems import own
 from cotrail.systems.registry import find_system
 
 
@@ -56,6 +58,8 @@ def submit(
     values = _read(run_file) if run_file else {}
     places = dict.fromkeys(values, str(run_file)) | {key: f"--{key.replace('_', '-')}" for key in options}
     values = overruled(values, options)
+    if "system" in values:
+        values["system"] = _system(values["system"], run_file.parent if run_file and "system" not in options else None)
     _check_named(values)
     with _kept(values.get("questions")) as questions:
         request = make_request(values | {"questions": questions}, places)
@@ -64,6 +68,15 @@ def submit(
             return
         submitted = submission.submit_run(request, celery_app)
     _follow(submitted, wait=wait, json=json)
+
+
+def _system(name: Any, beside: Path | None = None) -> Any:
+    """The name by which workers find a system, of a file too; beside: the folder that its path is relative to."""
+    if not isinstance(name, str) or not own.is_file(name):
+        return name
+    if is_remote():
+        raise InputError(f"{name} isn't run by a server: its operator puts it into the folder `extensions` there")
+    return own.installed(str(beside / name) if beside else name, systems_folder())
 
 
 @contextmanager
@@ -160,6 +173,8 @@ def ask(
 
     Example: `cotrail ask "Which river flows through the town where Ada Lorn was born?" --corpus mine`
     """
+    if "system" in options:
+        options["system"] = _system(options["system"])
     request = make_ask_request(
         {"question": question, **({"settings": nested(assigned(changes))} if changes else {}), **options},
         {key: f"--{key.replace('_', '-')}" for key in options},

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine
 from cotrail.audit.run_check import PLAN, plan_digest
 from cotrail.common.nearest import guess
 from cotrail.common.structs import dotted
-from cotrail.core.binding import NAMES, OWN_FIELDS, PINS, Binding, name_in, read_binding, with_engines
+from cotrail.core.binding import NAMES, OWN_FIELDS, PINS, SYSTEM_SOURCE, Binding, name_in, read_binding, with_engines
 from cotrail.core.budgets import Budgets
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.edits import EDIT, Edit, Edited, Point, StepEdit
@@ -225,7 +225,7 @@ def _pinned(record: RunRecord, fresh: Binding, changes: Mapping[str, Any]) -> Bi
     origin = read_binding(
         {column: getattr(record, column) for column in (*PINS, "corpus", "corpus_revision", "knowledge")}
     )
-    kept = fresh.pins.keys() - pinned_way(fresh.pins).pins.keys()
+    kept = fresh.pins.keys() - pinned_way(fresh.pins).pins.keys() - {SYSTEM_SOURCE}
     engines = {name: origin.engine(name) for name in (*OWN_FIELDS, *kept) if fresh.engine(name)}
     # An engine that asks the run's language model has that model's identity in its own.
     asking = {role for role, identity in engines.items() if "model" in changes and f"+{record.model}" in identity}

@@ -19,7 +19,7 @@ from cotrail.audit.run_check import PLAN, json_digest, whole_numbers
 from cotrail.common.structs import dotted, without_unused
 from cotrail.configuration.extensions import extensions_folder
 from cotrail.configuration.settings import settings
-from cotrail.core.binding import Binding, with_engines
+from cotrail.core.binding import SYSTEM_SOURCE, Binding, with_engines
 from cotrail.core.budgets import NO_BUDGETS, Budgets
 from cotrail.core.ports.encoders import EMBEDDER, ENTAILER
 from cotrail.core.questions import Question
@@ -41,6 +41,7 @@ from cotrail.services.library.uploaded_files import find_file, uploaded_name
 from cotrail.services.runs.configuring import ResolvedRun
 from cotrail.services.runs.labels import labels_of, new_id
 from cotrail.services.runs.requests import LABEL_FIELDS, RunRequest, read_toml_file
+from cotrail.systems.own import kept_source
 from cotrail.systems.registry import recorded_system
 from cotrail.systems.spec import Needs
 
@@ -66,6 +67,7 @@ def pin(run: ResolvedRun, provenance: Mapping[str, Any]) -> Submission:
         provenance={
             **versions(),
             **provenance,
+            **({"source": source.files} if (source := kept_source(system.spec.name)) else {}),
             **({STAND_INS: notes} if notes else {}),
             **{name: msgspec.to_builtins(value) for name, value in limits.items() if value},
         },
@@ -91,7 +93,9 @@ def _binding(run: ResolvedRun) -> Binding:
         temperature=request.temperature,
         seed=request.seed,
         corpora=dict(run.corpora) if needs.corpus else {},
-        pins={source: store.revision(source) for source in needs.knowledge} | request.search_way.pins,
+        pins={source: store.revision(source) for source in needs.knowledge}
+        | request.search_way.pins
+        | ({SYSTEM_SOURCE: run.system.spec.source} if run.system.spec.source else {}),
     )
     return with_engines(pinned, engines)
 

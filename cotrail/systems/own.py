@@ -1,0 +1,250 @@
+"""Systems of one's own: a generator function becomes a system, and a file of it one that workers find by its digest.
+
+A run names such a system as `NAME@DIGEST`, so that its text belongs to what the run seals. The text is kept under that
+digest in a folder: a run goes on as it began where the file is changed or deleted meanwhile.
+"""
+
+import ast
+import hashlib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, get_type_hints, overload
+
+import msgspec
+from msgspec import Struct, structs
+
+from cotrail.common.text_files import write_whole
+from cotrail.core.actions.generate import Reason
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.generation import Until
+from cotrail.core.prompts import Piece, Prompt, plain, user
+from cotrail.core.questions import Paragraph
+from cotrail.core.results import Generated, Retrieved
+from cotrail.core.system import Part, System, expect
+from cotrail.errors import InputError
+from cotrail.systems.spec import Needs, SystemSpec, always
+
+# A generator function as a system.
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
+
+
+NEEDS = Needs(corpus=True)
+"""What a system needs that doesn't say it."""
+
+Made = Callable[[Callable[..., System]], SystemSpec]
+"""Makes a system of a function."""
+
+
+@overload
+def system(function: Callable[..., System]) -> SystemSpec: ...
+
+
+@overload
+def system(*, name: str = ..., version: int = ..., needs: Needs = ...) -> Made: ...
+
+
+def system(
+    function: Callable[..., System] | None = None, *, name: str = "", version: int = 1, needs: Needs = NEEDS
+) -> SystemSpec | Made:
+    """Make a system of a generator function, which takes a question, and settings as keywords with defaults.
+
+    name: the function's own, with hyphens, where none is given; version: counts up as it is changed. needs: what a run
+    needs, a corpus unless said otherwise. Raises InputError where the function can't be a system.
+    """
+    if function is None:
+        return lambda given: _made(given, name, version, needs)
+    return _made(function, name, version, needs)
+
+
+def _made(function: Callable[..., System], name: str, version: int, needs: Needs) -> SystemSpec:
+    called = name or function.__name__.replace("_", "-")
+    if not _NAME.fullmatch(called):
+        raise InputError(f"a system can't be named {called!r}: take small letters, digits and hyphens")
+    if not inspect.isgeneratorfunction(function):
+        raise InputError(f"the function of {called} yields nothing: a system yields its actions, and returns an Answer")
+    question, *settings = inspect.signature(function).parameters.values()
+    if question.kind is question.KEYWORD_ONLY or any(each.default is each.empty for each in settings):
+        raise InputError(f"the function of {called} takes the question first, then settings that have defaults")
+    types = get_type_hints(function)
+    fields = [(each.name, types.get(each.name, Any), each.default) for each in settings]
+    return SystemSpec(
+        name=called,
+        version=version,
+        title=called,
+        meaning=(inspect.getdoc(function) or "").partition("\n")[0],
+        settings=msgspec.defstruct(
+            "Settings", fields, frozen=True, kw_only=True, forbid_unknown_fields=True, module=function.__module__
+        ),
+        open=lambda asked, _, given: function(asked, **structs.asdict(given)),
+        needs=always(needs),
+    )
+
+
+# What such a system asks for most.
+
+
+def search(query: str, count: int = 3, *, corpus: str = "") -> Part[tuple[Paragraph, ...]]:
+    """The best paragraphs for a query, as in `found = yield from cotrail.search(question.text)`."""
+    return expect((yield Retrieve(query=query, count=count, corpus=corpus)), Retrieved).paragraphs
+
+
+def write(*pieces: str | Piece, max_tokens: int = 200, until: Until = "line", chat: bool = False) -> Part[str]:
+    """What the model writes behind these words, as in `said = yield from cotrail.write("Q: ", question.text)`.
+
+    until: where it ends at the latest, see `cotrail.core.generation.Until`. chat: whether the words are a user's turn,
+    which the system's needs declare as `Needs(corpus=True, capabilities=frozenset({"turns"}))`.
+    """
+    prompt = Prompt(turns=((user if chat else plain)(*pieces),))
+    return expect((yield Reason(prompt=prompt, max_tokens=max_tokens, until=until)), Generated).text
+
+
+# The text of a system, and where it is kept.
+
+DIGEST_DIGITS = 16
+"""Hexadecimal digits of a digest in a name."""
+
+_KEPT = "source.json"
+
+
+class Source(Struct, frozen=True, kw_only=True):
+    """The text of a module with that of the modules beside it that it imports, by file name; main: its own file."""
+
+    main: str
+    files: dict[str, str]
+
+    @property
+    def digest(self) -> str:
+        """Of all of it."""
+        return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()[:DIGEST_DIGITS]
+
+
+def read_source(path: Path) -> Source:
+    """The text of a file and of the modules beside it that it imports; raises InputError where one is no Python."""
+    files: dict[str, str] = {}
+    awaited = [path.name]
+    while awaited:
+        name = awaited.pop()
+        if name in files or not (file := path.parent / name).is_file():
+            continue
+        try:
+            files[name] = file.read_text("utf-8")
+            awaited += [f"{module}.py" for module in _imported(ast.parse(files[name], str(file)))]
+        except (OSError, ValueError, SyntaxError) as error:
+            place = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+            raise InputError(f"{file} can't be read as Python{place} ({error}); correct it") from error
+    if not files:
+        raise InputError(f"there is no file {path}; check the path")
+    return Source(main=path.name, files=files)
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """The names of modules that may stand beside it."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (each.name.partition(".")[0] for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ([node.module.partition(".")[0]] if node.module else [each.name for each in node.names])
+
+
+def keep(source: Source, folder: Path) -> Path:
+    """Keep the text in the folder, under its digest; returns where."""
+    place = folder / source.digest
+    place.mkdir(parents=True, exist_ok=True)
+    for name, text in source.files.items():
+        write_whole(place / name, [text.encode()])
+    write_whole(place / _KEPT, [msgspec.json.encode(source)])
+    return place
+
+
+def _kept(place: Path) -> Source:
+    """The text that is kept there; raises InputError where it isn't what was kept."""
+    try:
+        source = msgspec.json.decode((place / _KEPT).read_bytes(), type=Source)
+        same = all((place / name).read_text("utf-8") == text for name, text in source.files.items())
+    except (OSError, ValueError) as error:
+        raise InputError(f"no system can be read from {place} ({error}); submit its file again") from error
+    if source.digest != place.name or not same:
+        raise InputError(f"the system in {place} was changed; submit its file again")
+    return source
+
+
+def load(place: Path) -> list[SystemSpec]:
+    """The systems of the text that is kept there, with the digest in their names; raises InputError."""
+    source = _kept(place)
+    module = _module(place, source)
+    found = {id(each): each for each in vars(module).values() if isinstance(each, SystemSpec)}
+    if not found:
+        raise InputError(f"{source.main} has no system: put `@cotrail.system` above a function that yields actions")
+    return [structs.replace(each, name=f"{each.name}@{source.digest}") for each in found.values()]
+
+
+def _module(place: Path, source: Source) -> ModuleType:
+    """The module, imported once in a process, in a package of its own, so that modules beside it aren't others'."""
+    package, stem = f"cotrail_system_{source.digest}", Path(source.main).stem
+    if package not in sys.modules:
+        sys.modules[package] = ModuleType(package)
+        sys.modules[package].__path__ = [str(place)]
+    beside = {Path(name).stem for name in source.files}
+    hidden = {name: sys.modules.pop(name) for name in beside & sys.modules.keys()}
+    sys.path.insert(0, str(place))
+    try:
+        return import_module(f"{package}.{stem}")
+    except Exception as error:
+        raise InputError(f"{source.main} can't be imported ({type(error).__name__}: {error}); correct it") from error
+    finally:
+        sys.path.remove(str(place))
+        for name in beside & sys.modules.keys():
+            del sys.modules[name]
+        sys.modules.update(hidden)
+
+
+# Where systems are looked for by their names.
+
+FOLDERS: list[Path] = []
+"""The folders in which texts are kept."""
+
+
+def installed(path: str, folder: Path) -> str:
+    """Keep the system of a file, `FILE.py` or `FILE.py:NAME`, in the folder; returns the name by which runs find it.
+
+    Raises InputError where the file has no system, or several and none is named.
+    """
+    file, _, wanted = path.partition(".py")
+    place = keep(read_source(Path(f"{file}.py").absolute()), folder)
+    names = sorted({each.name for each in load(place)})
+    chosen = [each for each in names if wanted in ("", f":{each.partition('@')[0]}")]
+    if len(chosen) != 1:
+        known = ", ".join(each.partition("@")[0] for each in names)
+        raise InputError(f"{file}.py has the systems {known}: name one, as {file}.py:NAME")
+    if folder not in FOLDERS:
+        FOLDERS.append(folder)
+    return chosen[0]
+
+
+def is_file(name: str) -> bool:
+    """Whether a system is named by a file."""
+    return name.endswith(".py") or ".py:" in name
+
+
+def found(name: str) -> list[SystemSpec]:
+    """The versions of the system `NAME@DIGEST`; none where its text isn't kept here."""
+    place = _place(name)
+    return [] if place is None else [each for each in load(place) if each.name == name]
+
+
+def kept_source(name: str) -> Source | None:
+    """The text of the system `NAME@DIGEST`; None where it isn't kept here, as of cotrail's own."""
+    place = _place(name)
+    return None if place is None else _kept(place)
+
+
+def _place(name: str) -> Path | None:
+    digest = name.partition("@")[2]
+    is_one = len(digest) == DIGEST_DIGITS and digest.isalnum()
+    return next((folder / digest for folder in FOLDERS if is_one and (folder / digest).is_dir()), None)

@@ -1,0 +1,139 @@
+"""Systems of one's own: made of functions, read from files, found by the digest of their text."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.questions import Question
+from cotrail.core.results import Retrieved
+from cotrail.core.system import Answer, System
+from cotrail.errors import InputError, UnknownNameError, UnknownVersionError
+from cotrail.systems import own
+from cotrail.systems.registry import SYSTEMS, find_system
+
+MINE = '''
+import cotrail
+from prompts import QUERY
+
+@cotrail.system(version=2)
+def first_title(question, k: int = 3):
+    """Answer with the best title."""
+    found = yield from cotrail.search(QUERY + question.text, k)
+    return cotrail.Answer(text=found[0].title if found else "")
+'''
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A system with a module beside it."""
+    (tmp_path / "prompts.py").write_text('QUERY = "who: "\n')
+    (tmp_path / "unrelated.py").write_text("raise OSError\n")
+    path = tmp_path / "mine.py"
+    path.write_text(MINE)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own, "FOLDERS", [])
+    monkeypatch.setattr("cotrail.systems.registry.SYSTEMS", list(SYSTEMS))
+
+
+def yielded(system: str, text: str = "Ada") -> Any:
+    spec = find_system(system)
+    running = spec.open(Question(id="q", text=text), {}, spec.settings())
+    action = next(running)
+    with pytest.raises(StopIteration) as stop:
+        running.send(Retrieved(hits=()))
+    return action, stop.value.value
+
+
+def test_a_file_is_a_system_by_the_digest_of_its_text(file: Path, tmp_path: Path) -> None:
+    name = own.installed(str(file), tmp_path / "kept")
+    assert name.startswith("first-title@")
+    assert yielded(name) == (Retrieve(query="who: Ada", count=3), Answer(text=""))
+    spec = find_system(name, 2)
+    assert (spec.version, spec.meaning, spec.settings(k=5)) == (2, "Answer with the best title.", spec.settings(k=5))  # type: ignore[call-arg]
+    with pytest.raises(UnknownVersionError):
+        find_system(name, 3)
+
+
+def test_what_is_changed_or_deleted_later_is_another_system(file: Path, tmp_path: Path) -> None:
+    name = own.installed(str(file), tmp_path / "kept")
+    (file.parent / "prompts.py").write_text('QUERY = "what: "\n')
+    other = own.installed(f"{file}:first-title", tmp_path / "kept")
+    assert other != name
+    assert [yielded(each)[0].query for each in (name, other)] == ["who: Ada", "what: Ada"]
+    (file.parent / "unrelated.py").write_text("")
+    assert own.installed(str(file), tmp_path / "kept") == other
+    file.unlink()
+    assert yielded(name)[0].query == "who: Ada"
+
+
+def test_a_kept_text_that_was_changed_is_refused(file: Path, tmp_path: Path) -> None:
+    name = own.installed(str(file), tmp_path / "kept")
+    [place] = (tmp_path / "kept").iterdir()
+    (place / "prompts.py").write_text('QUERY = "changed: "\n')
+    with pytest.raises(InputError, match="was changed; submit its file again"):
+        find_system(name)
+
+
+def test_a_text_that_is_not_kept_here_says_what_to_do() -> None:
+    with pytest.raises(UnknownNameError, match="isn't kept here: submit it from its file again"):
+        find_system("first-title@0123456789abcdef")
+    with pytest.raises(UnknownVersionError, match="then `cotrail resume RUN`"):
+        find_system("first-title@0123456789abcdef", 1)
+    for odd in ("a@../../etc/passwd", "a@", "@", "a@b@c"):
+        with pytest.raises(UnknownNameError):
+            find_system(odd)
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("def broken(:\n", "can't be read as Python, line 1"),
+        ("import nothing_of_that_name\n", "ModuleNotFoundError: No module named 'nothing_of_that_name'"),
+        ("x = 1\n", "has no system: put `@cotrail.system` above"),
+        ("import cotrail\n@cotrail.system\ndef f(question):\n    return 1\n", "yields nothing"),
+        ("import cotrail\n@cotrail.system\ndef f(question, k):\n    yield k\n", "settings that have defaults"),
+        ("import cotrail\n@cotrail.system(name='A b')\ndef f(question):\n    yield 1\n", "can't be named 'A b'"),
+        ("\0", "can't be read as Python"),
+    ],
+)
+def test_a_file_that_is_no_system_is_refused_with_what_to_do(text: str, refused: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(InputError, match=refused):
+        own.installed(str(tmp_path / "mine.py"), tmp_path / "kept")
+
+
+def test_of_several_one_is_named(tmp_path: Path) -> None:
+    both = "import cotrail\n" + "".join(
+        f"@cotrail.system\ndef {name}(question):\n    yield 1\n" for name in ("one", "other_one")
+    )
+    (tmp_path / "mine.py").write_text(both)
+    with pytest.raises(InputError, match=r"has the systems one, other-one: name one, as .*mine.py:NAME"):
+        own.installed(str(tmp_path / "mine.py"), tmp_path / "kept")
+    assert own.installed(f"{tmp_path}/mine.py:other-one", tmp_path / "kept").startswith("other-one@")
+    with pytest.raises(InputError, match="there is no file"):
+        own.installed(str(tmp_path / "nowhere.py"), tmp_path / "kept")
+
+
+def test_modules_beside_are_not_those_of_another_file(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.py").write_text(MINE)
+        (tmp_path / folder / "prompts.py").write_text(f'QUERY = "{folder}: "\n')
+    names = [own.installed(str(tmp_path / folder / "mine.py"), tmp_path / "kept") for folder in ("a", "b")]
+    assert [yielded(each)[0].query for each in names] == ["a: Ada", "b: Ada"]
+
+
+def test_a_function_has_its_settings() -> None:
+    @own.system
+    def mine(question: Question, k: int = 3, *, deep: bool = False) -> System:
+        yield Retrieve(query=question.text, count=k * (10 if deep else 1))
+        return Answer(text="")
+
+    running = mine.open(Question(id="q", text="Ada"), {}, mine.settings(k=2, deep=True))  # type: ignore[call-arg]
+    assert next(running) == Retrieve(query="Ada", count=20)

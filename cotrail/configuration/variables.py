@@ -19,7 +19,7 @@ STACK_HEADER = "Cotrail-Stack"
 
 OTHERS = (
     *("FILES", "FLOWER_ADDRESS", "FLOWER_PASSWORD", "FLOWER_PORT", "FLOWER_USER", "LOG", "LOG_FILES", "LOG_SIZE"),
-    *("POSTGRES_PASSWORD", "READY_FILE", "REDIS_PASSWORD", "SERVER", "STACK", "TOKEN", "UID"),
+    *("POSTGRES_PASSWORD", "READY_FILE", "REDIS_PASSWORD", "SERVER", "STACK", "TOKEN", "UID", "WANTED"),
 )
 """Variables that aren't settings: those of docker-compose.yml, of Flower, and of the processes of the stack."""
 

@@ -32,7 +32,7 @@ from cotrail.models.schema.deployment import check_version, own_version
 from cotrail.services.actor import Scope
 from cotrail.services.library.models import list_models
 from cotrail.services.operations.operation import App, current_app, operation
-from cotrail.services.store import open_store
+from cotrail.services.store import reading
 from cotrail.tasks.belonging import recorded_broker
 from cotrail.tasks.broker_health import BrokerFacts, Present, ask_broker, broker_problem, call
 
@@ -155,7 +155,7 @@ def _open_files() -> Iterator[DiagnosisLine]:
 
 
 def _postgresql() -> Iterator[DiagnosisLine]:
-    with open_store() as engine, engine.connect() as connection:
+    with reading() as connection:
         yield from _database(connection)
 
 
@@ -233,7 +233,7 @@ def _redis(own: Settings) -> Iterator[DiagnosisLine]:
 
 
 def _identity(facts: BrokerFacts) -> DiagnosisLine:
-    with open_store() as engine, engine.connect() as connection:
+    with reading() as connection:
         check_version(connection)
         recorded, address = recorded_broker(connection)
     if recorded is None:
@@ -279,7 +279,7 @@ def _workers(own: Settings, app: Callable[[], Any]) -> Iterator[DiagnosisLine]:
         found = f"{count(len(its), 'worker')} on {', '.join(sorted({each.host for each in its}))}" if its else "none"
         needed = role != "evidence"  # which few systems ask
         yield _judged(part, role, found, doubtful=not its and needed, do=do.format(role))
-    with open_store() as engine, engine.connect() as connection:
+    with reading() as connection:
         active = any(each.leads for each in read_maintenance(connection))
     found = "active" if active else "none is active, so nothing begins"
     yield _judged(part, "maintenance", found, wrong=not active, do=do.format("maintenance"))
@@ -310,7 +310,7 @@ def _keys(wanted: Sequence[str], present: Sequence[Present]) -> Iterator[Diagnos
 
 def check_ready() -> None:
     """Raises UnavailableError where PostgreSQL or Redis doesn't answer, or the database is another version's."""
-    with open_store() as engine, engine.connect() as connection:
+    with reading() as connection:
         check_version(connection)
     if problem := broker_problem(settings().broker, settings().broker_prefix):
         raise UnavailableError(f"the broker takes no messages: {problem}")

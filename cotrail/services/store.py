@@ -44,10 +44,17 @@ def open_store() -> Iterator[Engine]:
 @contextmanager
 def reading() -> Iterator[Connection]:
     """A read-only connection that sees one snapshot of the store, unaffected by what workers write in the meantime."""
-    with open_store() as engine, engine.connect() as connection:
+    with open_store() as engine, reading_from(engine) as connection:
+        yield connection
+
+
+@contextmanager
+def reading_from(engine: Engine) -> Iterator[Connection]:
+    """The same from the store that is open."""
+    with engine.connect() as connection:
         connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-        # Output to a pipe waits for its reader, so the transaction may be idle for long; as it can't write, no
-        # worker waits for it.
+        # Output to a pipe waits for its reader, and a slow machine takes its time between two statements, so the
+        # transaction may be idle for long; as it can't write, no worker waits for it.
         connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
         yield connection
 

@@ -18,7 +18,7 @@ from cotrail.errors import CotrailError
 from cotrail.models.commands.summarizing import VERSION, due_runs
 from cotrail.models.schema.database import SUMMARIZER
 from cotrail.services.results.summarizing import for_seconds, summarize
-from cotrail.services.store import open_store
+from cotrail.services.store import open_store, reading_from
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ def _work(engine: Engine) -> None:
 
 def look(engine: Engine) -> bool:
     """Give each run that is due a turn; returns whether anything was done for one."""
-    with engine.connect() as connection:
+    with reading_from(engine) as connection:
         due = due_runs(connection, VERSION, AT_ONCE)
     return True in [_turn(engine, run_id) for run_id in due]  # each has its turn
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
 
 import psycopg
@@ -12,7 +13,8 @@ from sqlalchemy.exc import DBAPIError
 from cotrail.configuration.settings import settings
 from cotrail.errors import UnavailableError
 from cotrail.models.queries.runs import list_runs
-from cotrail.services.store import close_stores, open_store, reading
+from cotrail.services import store as kept_store
+from cotrail.services.store import close_stores, open_store, reading, reading_from
 
 pytestmark = pytest.mark.usefixtures("named")
 
@@ -93,3 +95,11 @@ def test_a_connection_that_is_in_use_as_all_are_closed_is_closed_when_it_comes_b
         close_stores()
         assert connection.execute(OWN).scalar_one()
     assert driver.closed
+
+
+def test_what_only_reads_may_take_its_time(store: Engine) -> None:
+    with reading_from(store) as connection:
+        assert connection.execute(IDLE).scalar_one() == "0"
+    services = Path(kept_store.__file__).parent
+    hurried = {file.stem for file in services.rglob("*.py") if "engine.connect()" in file.read_text()}
+    assert hurried == {"store", "tokens", "projects"}

@@ -55,7 +55,7 @@ def test_a_file_is_a_system_by_the_digest_of_its_text(file: Path, tmp_path: Path
     assert name.startswith("first-title@")
     assert yielded(name) == (Retrieve(query="who: Ada", count=3), Answer(text=""))
     spec = find_system(name, 2)
-    assert (spec.version, spec.meaning, spec.settings(k=5)) == (2, "Answer with the best title.", spec.settings(k=5))  # type: ignore[call-arg]
+    assert (spec.version, spec.meaning, spec.settings(k=5)) == (2, "Answer with the best title.", spec.settings(k=5))
     with pytest.raises(UnknownVersionError):
         find_system(name, 3)
 
@@ -135,5 +135,5 @@ def test_a_function_has_its_settings() -> None:
         yield Retrieve(query=question.text, count=k * (10 if deep else 1))
         return Answer(text="")
 
-    running = mine.open(Question(id="q", text="Ada"), {}, mine.settings(k=2, deep=True))  # type: ignore[call-arg]
+    running = mine.open(Question(id="q", text="Ada"), {}, mine.settings(k=2, deep=True))
     assert next(running) == Retrieve(query="Ada", count=20)

@@ -28,7 +28,7 @@ from cotrail.services.runs import submission, watching
 from cotrail.services.runs.progress import RunProgress, read_reasons
 from cotrail.services.runs.requests import RunRequest, make_request, read_run_file
 from cotrail.services.runs.watching import watch
-from cotrail.services.store import open_store, reading
+from cotrail.services.store import open_store, reading, reading_from
 from cotrail.viewer.page import link
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _demonstrate(screen: Console, engine: Engine, run: str) -> int:
     progress = _follow(screen, engine, run)
     _show_answers(screen, engine, run)
     _part(screen, "Scores", "as `cotrail score` prints them")
-    with engine.connect() as connection:
+    with reading_from(engine) as connection:
         scores = read_scores(connection, run)
         screen.print(heading(score_sentence(scores)), soft_wrap=not screen.is_terminal)
         print_scores(screen, scores)
@@ -175,7 +175,7 @@ def _show_viewer(screen: Console, address: str, *, stays: bool) -> None:
 
 
 def _show_answers(screen: Console, engine: Engine, run: str) -> None:
-    with engine.connect() as connection:
+    with reading_from(engine) as connection:
         answers = read_answers(connection, run)
     _part(screen, "Answers", f"{sum(each.right for each in answers)} of {len(answers)} are right")
     table = grid("dim", "", "bold", "")

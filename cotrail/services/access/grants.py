@@ -33,7 +33,7 @@ from cotrail.models.queries.projects import read_grants
 from cotrail.models.records.projects import BETWEEN
 from cotrail.models.schema.states import DEFAULT_PROJECT
 from cotrail.services.actor import actor
-from cotrail.services.store import open_store
+from cotrail.services.store import reading
 
 
 class Grants(Struct, frozen=True, kw_only=True):
@@ -94,7 +94,7 @@ def grants() -> Grants:
     project = actor().project
     if project is None:
         return ALL
-    with open_store() as engine, engine.connect() as connection:
+    with reading() as connection:
         granted = read_grants(connection, project)
     return Grants(project=project, **{kind: None if of is None else frozenset(of) for kind, of in granted.items()})
 

@@ -26,7 +26,7 @@ from cotrail.services.access.grants import SeenCorpora, seen_corpora
 from cotrail.services.access.projects import seen_place
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
-from cotrail.services.store import open_store
+from cotrail.services.store import reading
 
 USUAL = Bm25Options()
 """How runs search unless they say otherwise."""
@@ -104,7 +104,7 @@ def searching(name: str, revision: str | None = None) -> str:
     Empty where none do. Raises UnknownNameError.
     """
     stored = seen_corpora().stored(name)
-    with open_store() as engine, engine.connect() as connection:
+    with reading() as connection:
         found = searching_runs(connection, stored, revision)
     return ", ".join(dict.fromkeys(each or "of other projects" for each in found))
 

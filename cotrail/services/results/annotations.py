@@ -19,7 +19,7 @@ from cotrail.models.queries.runs import RunRecord, resolve_run
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
 from cotrail.services.runs.labels import find_run
-from cotrail.services.store import open_store, reading
+from cotrail.services.store import open_store, reading, reading_from
 
 # Things that a person goes through one after the other, to mark each.
 
@@ -121,7 +121,7 @@ def store_marks(engine: Engine, record: RunRecord, annotator: str, filled: Mappi
 
     filled: the rows by where each stands, for errors.
     """
-    with engine.connect() as connection:
+    with reading_from(engine) as connection:
         questions = set(question_ids(connection, record.id))
         marked = {row.question_id for row in filled.values()} & questions
         chains = {chain.question_id: chain for chain in read_chains(connection, record, marked)}
@@ -163,10 +163,10 @@ def fill_in(run: str, *, annotator: str, rows: Mapping[str, SentenceRow]) -> Ann
     rows: by the place of each in its file, for what is said of those that can't be used.
     """
     with open_store() as engine:
-        with engine.connect() as connection:
+        with reading_from(engine) as connection:
             record = find_run(connection, run)
         about = store_marks(engine, record, annotator, rows)
-        with engine.connect() as connection:
+        with reading_from(engine) as connection:
             return summarize(connection, record, annotator, about)
 
 

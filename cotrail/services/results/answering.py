@@ -20,6 +20,7 @@ from cotrail.models.schema.tables import steps
 from cotrail.services.results.steps import ShownStep, shown_steps
 from cotrail.services.runs.labels import find_run
 from cotrail.services.runs.requests import ASKED_ID
+from cotrail.services.store import reading_from
 
 # What is sent of a question while it is answered: records of one union, which JSON tells apart by `event`.
 
@@ -257,7 +258,7 @@ class _Watched:
         return None if place in self._told else place
 
     def _read(self) -> None:
-        with self._engine.connect() as connection:
+        with reading_from(self._engine) as connection:
             [self.question] = read_traced(connection, [self._row])
             places = select(steps.c.id, steps.c.sequence).where(steps.c.question_id == self._row)
             self.places = {row.id: row.sequence for row in connection.execute(places)}

@@ -24,7 +24,7 @@ from cotrail.services.runs.asking import askable_systems, corpus_names, with_cor
 from cotrail.services.runs.labels import find_run
 from cotrail.services.runs.requests import ASKED_ID, DEFAULT_SYSTEM, AskRequest
 from cotrail.services.runs.submission import warnings_of
-from cotrail.services.store import open_store, reading
+from cotrail.services.store import open_store, reading, reading_from
 from cotrail.systems.registry import find_system
 
 # What a single question may be asked of: systems, corpora and models.
@@ -84,7 +84,7 @@ def ask(request: AskRequest, *, keep: Keep = False) -> Iterator[AnyAskEvent | No
                 control.cancel(engine, asked.run, lambda _: None)
 
         yield from answering(engine, asked, give_up)
-        with engine.connect() as connection:
+        with reading_from(engine) as connection:
             record, question = find_run(connection, asked.run), read_question(connection, asked.run, ASKED_ID)
         yield End(trace=exporting.trace(record, question).document())
 

@@ -29,7 +29,7 @@ from cotrail.services.results.causes import (
     unseen,
 )
 from cotrail.services.runs.labels import find_run
-from cotrail.services.store import open_store, reading
+from cotrail.services.store import open_store, reading, reading_from
 
 
 class GoldCase(Struct, frozen=True, kw_only=True):
@@ -240,7 +240,7 @@ def fill_in(run: str, *, annotator: str, rows: Mapping[str, CauseRow], follow: F
             checked = follow(check_questions(connection, record), record.size)
             wrong = [each.wrong for each in checked if each.wrong]
         store_labels(engine, record, annotator, rows, wrong)
-        with engine.connect() as connection:
+        with reading_from(engine) as connection:
             about = (row.question_id for row in rows.values())
             return summarize(connection, record, annotator, about)
 

@@ -52,7 +52,7 @@ from cotrail.services.results.summarizing import (
 from cotrail.services.runs.labels import find_run
 from cotrail.services.runs.progress import RunProgress, read_reasons, run_progress, scores_so_far
 from cotrail.services.runs.scores import adopted_from, run_cost
-from cotrail.services.store import open_store, reading
+from cotrail.services.store import open_store, reading, reading_from
 
 RUN_STATES = tuple(map(str, RunState))
 """The states by which runs are filtered."""
@@ -261,20 +261,20 @@ class RunStanding(Struct, frozen=True, kw_only=True):
 
 def read_standings(engine: Engine, run_ids: Sequence[str]) -> tuple[RunStanding, ...]:
     """How these runs stand, in their order; raises UnknownNameError."""
-    with engine.connect() as connection:
+    with reading_from(engine) as connection:
         found = {each.run.id: each for each in summaries_of(connection, run_ids)}
     return standings_of(engine, [found[each] for each in run_ids])
 
 
 def standings_of(engine: Engine, summaries: Sequence[RunSummary]) -> tuple[RunStanding, ...]:
     """How these runs stand, in their order."""
-    with engine.connect() as connection:
+    with reading_from(engine) as connection:
         due = [each for each in summaries if ended(each) <= SMALL and is_due(connection, each)]
     goes = for_seconds(COMPUTING_SECONDS)
     for each in due:
         if goes():
             summarize(engine, each.run.id, goes)
-    with engine.connect() as connection:
+    with reading_from(engine) as connection:
         return tuple(_standings(connection, summaries))
 
 
@@ -366,11 +366,11 @@ class RunOverview(RunHead, frozen=True, kw_only=True):
 def show_overview(run: str) -> RunOverview:
     """Show a run at a glance: its state, its scores so far, what went wrong, its configuration."""
     with open_store() as engine:
-        with engine.connect() as connection:
+        with reading_from(engine) as connection:
             place = str(present(connection))
             [summary] = summaries_of(connection, [resolve_run(connection, run)])
         [standing] = standings_of(engine, [summary])
-        with engine.connect() as connection:
+        with reading_from(engine) as connection:
             return _overview(connection, summary, standing, place)
 
 

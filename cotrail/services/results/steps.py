@@ -32,7 +32,7 @@ from cotrail.models.schema.states import StepState as StepState
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
 from cotrail.services.runs.labels import find_run
-from cotrail.services.store import reading
+from cotrail.services.store import reading, reading_from
 
 
 class ShownStep(StepFacts, frozen=True, kw_only=True):
@@ -153,7 +153,7 @@ def facts_of(step: StepFacts) -> dict[str, Any]:
 def read_growing(engine: Engine, run: str) -> list[TracedQuestion]:
     """A run's questions with what is recorded of them so far; none where the database has just stopped answering."""
     try:
-        with engine.connect() as connection:
+        with reading_from(engine) as connection:
             return list(read_questions(connection, run))
     except SQLAlchemyError as error:
         if unanswered(error):

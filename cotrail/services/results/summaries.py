@@ -18,7 +18,7 @@ from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
 from cotrail.services.results.summarizing import SMALL, counts_in, ended, for_seconds, is_due, summarize
-from cotrail.services.store import open_store, reading
+from cotrail.services.store import open_store, reading, reading_from
 
 ASKED_SECONDS = 1.0
 """How long that may take, not counting the last chunk."""
@@ -64,7 +64,7 @@ def summarize_small(engine: Engine, run: str) -> RunSummary:
 
     Returns how the run stands; raises UnknownNameError.
     """
-    with engine.connect() as connection:
+    with reading_from(engine) as connection:
         [summary] = summaries_of(connection, [resolve_run(connection, run)])
         due = ended(summary) <= SMALL and is_due(connection, summary)
     if due:

@@ -33,6 +33,7 @@ from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.services.results.causes import details_of, explained, verdict_of
 from cotrail.services.runs.progress import PartialScore
 from cotrail.services.runs.scores import scorer_of, without_scores
+from cotrail.services.store import reading_from
 
 # The mean of a metric over questions of a run, as lists and tiles show it.
 
@@ -119,7 +120,7 @@ def _chunks(engine: Engine, record: RunRecord) -> Iterator[int]:
     score: Score = scorer_of(record) or without_scores
     paragraphs = ParagraphCache()
     while True:
-        with engine.connect() as connection:
+        with reading_from(engine) as connection:
             ended = next_questions(connection, record.id, VERSION, AT_ONCE)
             ids = sorted(each.id for each in ended)
             rows = summaries_of(connection, record, ids, score, paragraphs) if ended else {}

@@ -37,6 +37,7 @@ from cotrail.services.runs.recorded import StoredRuns
 from cotrail.services.runs.requests import RunRequest, make_request
 from cotrail.services.runs.resolving import complete_shots, read_words, resolve_engines
 from cotrail.services.runs.submission import PreparedRun
+from cotrail.services.store import reading_from
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
 
@@ -218,7 +219,7 @@ class Conductor:
 
     def progress(self) -> ExperimentProgress:
         """The experiment's progress as the store has it now."""
-        with self._engine.connect() as connection:
+        with reading_from(self._engine) as connection:
             standings = read_standings(connection, self._schedule.name)
             stopped = stopped_runs(connection)
             steps, adopted = count_steps(connection, self._schedule.name)
@@ -235,7 +236,7 @@ class Conductor:
         )
 
     def _submit_due(self) -> None:
-        with self._engine.connect() as connection:
+        with reading_from(self._engine) as connection:
             due = self._schedule.due(StoredRuns(connection, self._schedule.name))
         for cell in due:
             prepared = self._schedule.prepare(cell)

@@ -21,7 +21,7 @@ from cotrail.models.queries.runs import resolve_run
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import LOCAL_ONLY, operation
 from cotrail.services.runs.requests import Priority
-from cotrail.services.store import open_store, reading
+from cotrail.services.store import open_store, reading, reading_from
 from cotrail.systems.registry import find_system
 
 Report = Callable[[int], None]
@@ -122,7 +122,7 @@ def cancel(engine: Engine, run: str, report: Report) -> ControlledRun:
 
 
 def _resolve(engine: Engine, run: str) -> str:
-    with engine.connect() as connection:
+    with reading_from(engine) as connection:
         return resolve_run(connection, run)
 
 
@@ -195,7 +195,7 @@ def prune_runs(runs: Sequence[str], report: Removed = _untold) -> Pruned:
 def _still_there(engine: Engine, runs: Sequence[str]) -> list[str]:
     """The ids of these runs, without those that another process has removed meanwhile."""
     ids = []
-    with engine.connect() as connection:
+    with reading_from(engine) as connection:
         for run in runs:
             with suppress(UnknownNameError):
                 ids.append(resolve_run(connection, run))

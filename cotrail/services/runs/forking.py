@@ -36,7 +36,7 @@ from cotrail.services.runs.labels import labels_of
 from cotrail.services.runs.pinning import pin, read_stated, recorded_file, with_plan
 from cotrail.services.runs.requests import RunRequest, make_request
 from cotrail.services.runs.resolving import make_shots, read_shown, resolve_engines
-from cotrail.services.store import open_store
+from cotrail.services.store import open_store, reading_from
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
 
@@ -93,7 +93,7 @@ class ForkedRun(Struct, frozen=True, kw_only=True):
 
 def fork(engine: Engine, request: ForkRequest) -> ForkedRun:
     """Checks and records a fork, which workers then carry out; raises InputError and its kinds."""
-    with engine.connect() as connection:
+    with reading_from(engine) as connection:
         origin = read_run(connection, resolve_run(connection, request.run))
         shots = Runs(find_system).plan(connection, origin.id).shots
         budgets = read_budgets(connection, origin.id)

@@ -22,7 +22,7 @@ from cotrail.models.records.idempotency import JobRecord
 from cotrail.services.actor import ALL_SCOPES, Actor, acting
 from cotrail.services.library.uploaded_files import named_without_place
 from cotrail.services.runs.jobs import LostJobError, Work
-from cotrail.services.store import open_store
+from cotrail.services.store import open_store, reading_from
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def main(job_id: str, epoch: int) -> None:
     logging.basicConfig(level=logging.INFO, format="[%(asctime)s: %(levelname)s] %(message)s")
     os.nice(5)  # searches and the API go first
     with open_store() as engine:
-        with engine.connect() as connection:
+        with reading_from(engine) as connection:
             job = read_job(connection, job_id)
         with acting(Actor(name=f"job:{job_id}", project=job.project, scopes=ALL_SCOPES)), open_store() as own:
             _carry_out(own, job, (job_id, epoch))

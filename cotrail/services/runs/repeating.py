@@ -27,7 +27,7 @@ from cotrail.services.operations.operation import operation
 from cotrail.services.runs.forking import prepare_fork
 from cotrail.services.runs.labels import find_run
 from cotrail.services.runs.pinning import with_plan
-from cotrail.services.store import open_store, reading
+from cotrail.services.store import open_store, reading, reading_from
 from cotrail.systems.registry import find_system
 
 MODEL_KINDS = tuple(filter(has_prompt, KINDS))
@@ -81,7 +81,7 @@ def repeat_steps(
     kinds: of the steps that are drawn from; those of language models by default. Raises what a fork does.
     """
     chosen = _chosen(kinds)
-    with engine.connect() as connection:
+    with reading_from(engine) as connection:
         origin = find_run(connection, run)
         shots = Runs(find_system).plan(connection, origin.id).shots
         budgets = read_budgets(connection, origin.id)

@@ -89,6 +89,7 @@ def states(newcomer: Mapping[str, str]) -> set[str]:
     return {each["state"] for each in json.loads(done.stdout)["services"]}
 
 
+@pytest.mark.timeout(900)
 def test_what_it_says_at_its_end_is_true_and_can_be_pasted(newcomer: dict[str, str]) -> None:
     with demonstrating(newcomer, "stuck") as shown:
         assert shown.stdout is not None
@@ -125,6 +126,7 @@ def test_what_it_says_at_its_end_is_true_and_can_be_pasted(newcomer: dict[str, s
     assert states(newcomer) == {"stopped"}
 
 
+@pytest.mark.timeout(900)
 def test_in_a_terminal_the_run_can_be_looked_at_until_ctrl_c(newcomer: dict[str, str]) -> None:
     terminal, inside = pty.openpty()
     environment = {**newcomer, "COTRAIL_MODEL": "scripted", "TERM": "xterm"}

@@ -40,6 +40,7 @@ judge RUN
 knowledge ask SOURCE TEXT
 knowledge list
 label RUN --name NAME
+mcp
 models
 pause RUN
 plan RUN

@@ -77,7 +77,17 @@ def help_of(path: tuple[str, ...]) -> str:
     return CliRunner().invoke(app, [*path, "--help"], env={"COLUMNS": "200"}).stdout
 
 
-FOR_PEOPLE = {("demo",), ("start",), ("worker",), ("logs",), ("flower",), ("serve",), ("serve-corpus",), ("view",)}
+FOR_PEOPLE = {
+    ("demo",),
+    ("start",),
+    ("worker",),
+    ("logs",),
+    ("flower",),
+    ("serve",),
+    ("serve-corpus",),
+    ("mcp",),
+    ("view",),
+}
 """The commands whose output is of no use to a program."""
 
 

@@ -53,8 +53,8 @@ OTHERWISE = {
 """Those that change what is there, or look at the machine."""
 
 RUNLESS = {
-    "corpora", "datasets", "jobs", "knowledge", "models", "project", "runs", "sample", "search", "systems", "token",
-    "workers",
+    "corpora", "datasets", "jobs", "knowledge", "mcp", "models", "project", "runs", "sample", "search", "systems",
+    "token", "workers",
 }  # fmt: skip
 """Those that are about no run, or about all."""
 

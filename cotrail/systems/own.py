@@ -31,7 +31,7 @@ from cotrail.systems.spec import Needs, SystemSpec, always
 
 # A generator function as a system.
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
+NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
 
 
 NEEDS = Needs(corpus=True)
@@ -64,7 +64,7 @@ def system(
 
 def _made(function: Callable[..., System], name: str, version: int, needs: Needs) -> SystemSpec:
     called = name or function.__name__.replace("_", "-")
-    if not _NAME.fullmatch(called):
+    if not NAME.fullmatch(called):
         raise InputError(f"a system can't be named {called!r}: take small letters, digits and hyphens")
     if not inspect.isgeneratorfunction(function):
         raise InputError(f"the function of {called} yields nothing: a system yields its actions, and returns an Answer")
@@ -152,6 +152,30 @@ def _imported(tree: ast.Module) -> Iterator[str]:
             yield from ([node.module.partition(".")[0]] if node.module else [each.name for each in node.names])
 
 
+IMPURE = frozenset({"datetime", "logging", "os", "random", "secrets", "socket", "time", "uuid"})
+"""Modules that lead to other actions from the same record: clocks, chance, the surroundings."""
+
+
+def impurities(source: Source) -> list[str]:
+    """What may make a system impure, by file and line: imports of such modules, and loops over sets."""
+    return [f"{name}, {each}" for name, text in source.files.items() for each in _impurities(ast.parse(text))]
+
+
+def _impurities(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            named = [each.name for each in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+            for module in sorted(IMPURE.intersection(each.partition(".")[0] for each in named)):
+                yield f"line {node.lineno}: {module} isn't the same each time"
+        elif isinstance(node, ast.For | ast.comprehension) and _is_set(node.iter):
+            yield f"line {node.iter.lineno}: a set has no order; sort it"
+
+
+def _is_set(node: ast.expr) -> bool:
+    called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    return isinstance(node, ast.Set | ast.SetComp) or called in ("set", "frozenset")
+
+
 def keep(source: Source, folder: Path) -> Path:
     """Keep the text in the folder, under its digest; returns where."""
     place = folder / source.digest
@@ -210,13 +234,17 @@ FOLDERS: list[Path] = []
 """The folders in which texts are kept."""
 
 
-def installed(path: str, folder: Path) -> str:
+def installed(path: str, folder: Path, warn: Callable[[str], None] = lambda _: None) -> str:
     """Keep the system of a file, `FILE.py` or `FILE.py:NAME`, in the folder; returns the name by which runs find it.
 
-    Raises InputError where the file has no system, or several and none is named.
+    warn: is called with what may make it impure. Raises InputError where the file has no system, or several and none is
+    named.
     """
     file, _, wanted = path.partition(".py")
-    place = keep(read_source(Path(f"{file}.py").absolute()), folder)
+    source = read_source(Path(f"{file}.py").absolute())
+    for each in impurities(source):
+        warn(each)
+    place = keep(source, folder)
     names = sorted({each.name for each in load(place)})
     chosen = [each for each in names if wanted in ("", f":{each.partition('@')[0]}")]
     if len(chosen) != 1:

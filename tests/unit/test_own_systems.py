@@ -137,3 +137,16 @@ def test_a_function_has_its_settings() -> None:
 
     running = mine.open(Question(id="q", text="Ada"), {}, mine.settings(k=2, deep=True))
     assert next(running) == Retrieve(query="Ada", count=20)
+
+
+def test_what_may_make_it_impure_is_named_by_line(tmp_path: Path) -> None:
+    text = "import cotrail, time\nfrom random import choice\n\n@cotrail.system\ndef f(question):\n"
+    (tmp_path / "f.py").write_text(f"{text}    for each in {{1, 2}}:\n        yield each\n    [x for x in set('ab')]\n")
+    said: list[str] = []
+    own.installed(str(tmp_path / "f.py"), tmp_path / "kept", said.append)
+    assert said == [
+        "f.py, line 1: time isn't the same each time",
+        "f.py, line 2: random isn't the same each time",
+        "f.py, line 6: a set has no order; sort it",
+        "f.py, line 8: a set has no order; sort it",
+    ]

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from itertools import count
+from keyword import iskeyword
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -35,6 +36,7 @@ from cotrail.engines.retrieval.manifest import checked_name
 from cotrail.errors import InputError
 from cotrail.services.library.corpora import list_corpora
 from cotrail.services.library.models import check_model, keyed_providers
+from cotrail.systems import own
 
 BUNDLED = "sample"
 """Stands for the documents, and for the questions, of `cotrail sample`."""
@@ -330,6 +332,31 @@ def sample(folder: Annotated[Path, argument("sample.folder")] = FOLDER, *, json:
     screen.print("Next, after `cotrail up`:")
     screen.print(f"  cotrail index {files[0]} --name sample", soft_wrap=True)
     screen.print(f"  cotrail submit {files[-1]} --wait", soft_wrap=True)
+
+
+# A folder to begin a system of one's own in.
+
+
+def new(kind: Annotated[str, argument("new.kind")], name: Annotated[str, argument("new.name")]) -> None:
+    """Write a folder for a system of your own: its code, a test, and what makes a package of it.
+
+    Example: `cotrail new system my-system`
+    """
+    if kind != "system":
+        raise InputError(f"{kind!r} can't be made; `cotrail new system NAME` makes a system")
+    if not own.NAME.fullmatch(name) or not (module := name.replace("-", "_")).isidentifier() or iskeyword(module):
+        raise InputError(f"a system can't be named {name!r}: take small letters, digits and hyphens, a letter first")
+    folder, words = Path(name), {"NAME": name, "MODULE": module, "FUNCTION": module}
+    if folder.exists():
+        raise InputError(f"{folder} is there already; name another one")
+    make_folder(folder, "name another one")
+    for file in sorted((SAMPLE / "new_system").iterdir()):
+        text = re.sub("NAME|MODULE|FUNCTION", lambda each: words[each[0]], file.read_text("utf-8"))
+        write_text(folder / file.name.removesuffix(".txt").replace("system.py", f"{module}.py"), text, "make room")
+    screen = console()
+    screen.print(f"Written: {folder}/, a system that works. Try it, change it, test it:", soft_wrap=True)
+    screen.print(f'  cotrail ask "A question" --system {folder}/{module}.py --corpus CORPUS', soft_wrap=True)
+    screen.print(f"  cd {folder} && pytest", soft_wrap=True)
 
 
 # Commands of this program that work when they are pasted into the shell it was called from.

@@ -76,7 +76,12 @@ def _system(name: Any, beside: Path | None = None) -> Any:
         return name
     if is_remote():
         raise InputError(f"{name} isn't run by a server: its operator puts it into the folder `extensions` there")
-    return own.installed(str(beside / name) if beside else name, systems_folder())
+
+    def warn(impurity: str) -> None:
+        said = f"{impurity}: a run whose system asks for other steps than before is blocked."
+        console(stderr=True).print(said, style="yellow", soft_wrap=True)
+
+    return own.installed(str(beside / name) if beside else name, systems_folder(), warn)
 
 
 @contextmanager

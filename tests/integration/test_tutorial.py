@@ -50,6 +50,39 @@ def test_every_cell_of_the_notebook_runs() -> None:
     assert "q2 | retrieve | many people live in the only village of Vessel?" in done.stdout
 
 
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def test_a_system_of_ones_own_is_asked_scored_and_tested_as_its_page_and_its_notebook_have_it() -> None:
+    blocks = PYTHON.findall((ROOT / "docs" / "own-systems.md").read_text())
+    cells = json.loads((ROOT / "docs" / "own-systems.ipynb").read_text())["cells"]
+    code = ["".join(cell["source"]) + "\n" for cell in cells if cell["cell_type"] == "code"]
+    assert code == blocks
+    html = "print(asked._repr_html_())\nprint(rows)\n"
+    with _home() as (folder, environment):
+        done = subprocess.run(
+            [sys.executable, "-c", "".join(code) + html], cwd=folder, env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "<td>searched for</td>" in done.stdout
+        assert "Marit Aune was a composer" not in done.stdout.partition("<p>")[0]
+        refused = _refused(folder, environment, "import cotrail; cotrail.ask('ircto', 'Where?')")
+    assert "did you mean ircot?" in refused
+
+
+def test_importing_it_costs_nothing_and_what_it_has_is_there() -> None:
+    loaded = "import cotrail, sys; print(len({'torch', 'celery', 'sqlalchemy', 'msgspec'} & sys.modules.keys()))"
+    assert subprocess.check_output([sys.executable, "-c", loaded], text=True) == "0\n"
+    listed = "import cotrail; print([getattr(cotrail, name) for name in cotrail.__all__])"
+    assert subprocess.run([sys.executable, "-c", listed], capture_output=True, check=False).returncode == 0
+
+
+def _refused(folder: Path, environment: dict[str, str], code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    return done.stderr
+
+
 @contextmanager
 def _home() -> Iterator[tuple[Path, dict[str, str]]]:
     """An empty folder to work in, and the environment of somebody who has never used cotrail."""

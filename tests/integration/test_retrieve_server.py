@@ -294,7 +294,7 @@ def test_an_answer_in_another_form_says_what_is_wrong(
 )
 def test_an_answer_that_is_no_answer_is_refused(corpus: ServedCorpus, served: Served, content: bytes) -> None:
     served.replies = [verbatim(content)]
-    with pytest.raises(StepError, match="Search-R1's form"):
+    with pytest.raises(StepError, match="the form of search-r1"):
         search(corpus, "ink", 3)
 
 

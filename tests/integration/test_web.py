@@ -6,9 +6,11 @@ import gzip
 import json
 import re
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,10 @@ import pytest
 pytest.importorskip("httpx2", reason="httpx2 isn't installed")
 pytest.importorskip("trafilatura", reason="trafilatura isn't installed")
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -66,11 +72,15 @@ INK = """<html><head><title>Ink &amp;
 class Site:
     """Answers GET and POST as `pages` has it by path, and remembers what it was asked."""
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, certificate: Path | None = None) -> None:
         self.pages: dict[str, Callable[[Any], None]] = {}
         self.asked: list[tuple[str, str, dict[str, str], dict[str, Any]]] = []
         self.released = threading.Event()
         self._server = QuietServer(("127.0.0.1", port), _handler(self))
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,))
         self._thread.start()
         self.port = self._server.server_port
@@ -153,8 +163,8 @@ def site() -> Iterator[Site]:
 
 
 def declared(site: Site, provider: Any = "tavily", **more: Any) -> WebSearch:
-    usual: dict[str, Any] = {"store": "text", "private_addresses": True, "timeout_seconds": 10.0}
-    return WebSearch(provider=provider, url=f"{site.url}/search", **(usual | more))
+    usual: dict[str, Any] = {"url": f"{site.url}/search", "store": "text", "private_addresses": True}
+    return WebSearch(provider=provider, **(usual | {"timeout_seconds": 10.0} | more))
 
 
 def results(site: Site, *found: Mapping[str, Any]) -> None:
@@ -553,6 +563,41 @@ def test_one_private_address_of_several_is_enough(site: Site, monkeypatch: pytes
     corpus = WebCorpus("web", declared(site, private_addresses=False))
     assert "robots.txt doesn't allow" in corpus.titled(f"http://two.test:{site.port}/ink")[0].text
     assert site.asked == []
+
+
+def certificate(folder: Path, name: str) -> Path:
+    """A certificate of this name that vouches for itself, and its key, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    made = (
+        x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(datetime.now(UTC) - timedelta(days=1))
+        .not_valid_after(datetime.now(UTC) + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    form = serialization.PrivateFormat.PKCS8
+    written = key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
+    file = folder / "certificate.pem"
+    file.write_bytes(made.public_bytes(serialization.Encoding.PEM) + written)
+    return file
+
+
+@pytest.mark.usefixtures("public")
+def test_a_certificate_is_that_of_the_name_and_not_of_the_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = certificate(tmp_path, "right.test")
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    names(monkeypatch, {"right.test": ["127.0.0.1"], "wrong.test": ["127.0.0.1"]})
+    site = Site(certificate=file)
+    site.pages["/ink"] = html(INK)
+    corpus = WebCorpus("web", declared(site, private_addresses=False, url="http://127.0.0.1:1/search"))
+    assert "soot and gum" in corpus.titled(f"https://right.test:{site.port}/ink")[0].text
+    assert "robots.txt doesn't allow" in corpus.titled(f"https://wrong.test:{site.port}/ink")[0].text
+    assert len(site.asked) == 2
+    site.close()
 
 
 def test_a_network_without_name_servers_is_no_answer(corpus: WebCorpus, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ def test_without_a_file_nothing_is_said(tmp_path: Path) -> None:
         ("[web.wide]", "`provider`"),
         ("[web.wide]\nprovider = 'bing'", "brave"),
         ("[web.wide]\nprovider = 'exa'", r"doesn't say what may be stored.*terms of exa \(https://exa\.ai\).*store = "),
-        ("[web.wide]\nprovider = 'exa'\nstore = 'digest'", "`store`"),
+        ("[web.wide]\nprovider = 'exa'\nstore = 'digest'", r"store` can't be 'digest'; there are: text"),
         ("[web.wide]\nprovider = 'searxng'\nstore = 'text'", "reads like http://host:8080/search"),
         ("[web.wide]\nprovider = 'exa'\nstore = 'text'\nurl = 'http://host'", "lacks a host or a path"),
         ("[web.wide]\nprovider = 'exa'\nstore = 'text'\npage_bytes = 0", "page_bytes"),

@@ -12,7 +12,6 @@ import sys
 import time
 import zlib
 from contextlib import suppress
-from http import HTTPStatus
 from ipaddress import IPv4Address, IPv6Network, ip_address
 from urllib.robotparser import RobotFileParser
 
@@ -49,10 +48,10 @@ _AZURE = IPv4Address("168.63.129.16")
 """The public address at which Azure serves its own machines."""
 
 
-def normal(address: str) -> str:
+def normal(address: str, base: str = "") -> str:
     """An address in the form in which equal ones are equal, without its fragment; empty where no page can have it."""
     try:
-        url = httpx2.URL(address.strip()).copy_with(fragment=None)
+        url = httpx2.URL(base).join(address.strip()).copy_with(fragment=None)
     except (httpx2.InvalidURL, ValueError):
         return ""
     is_page = url.scheme in ("http", "https") and url.host and not url.userinfo
@@ -80,14 +79,6 @@ class Page(Struct, frozen=True):
     problem: str = ""
 
 
-class _Fetched(Struct, frozen=True):
-    status: int
-    type: str
-    charset: str
-    content: bytes
-    target: str | None
-
-
 class Pages:
     """Reads pages, in one thread's event loop."""
 
@@ -109,30 +100,32 @@ class Pages:
 
     async def _read(self, url: httpx2.URL) -> Page:
         most = self._server.page_bytes
-        fetched = await self._followed(url, most, obeys=True)
-        if not 200 <= fetched.status < 300:
-            raise StepError(f"its server answered {fetched.status}")
-        if fetched.type not in KINDS:
-            raise StepError(f"it is {fetched.type[:80]!r}, and neither HTML nor plain text")
-        if len(fetched.content) > most:
+        response, content = await self._followed(url, most, obeys=True)
+        kind = response.headers.get("Content-Type", KINDS[0]).partition(";")[0].strip().lower()
+        if not response.is_success:
+            raise StepError(f"its server answered {response.status_code}")
+        if kind not in KINDS:
+            raise StepError(f"it is {kind[:80]!r}, and neither HTML nor plain text")
+        if len(content) > most:
             raise StepError(f"it is larger than {most:,} bytes")
-        page = await _extracted(fetched)
+        page = await _extracted(content, kind, response.charset_encoding or "")
         text = storable(page.text).strip()[: self._server.page_characters]
         if not text:
             raise StepError("it has no text that can be read without running its scripts")
         return Page(title=page.title, text=text)
 
-    async def _followed(self, url: httpx2.URL, most: int, *, obeys: bool) -> _Fetched:
+    async def _followed(self, url: httpx2.URL, most: int, *, obeys: bool) -> tuple[httpx2.Response, bytes]:
         """What is found where redirects lead; obeys: whether only to where robots.txt allows it."""
         for _ in range(MOST_REDIRECTS + 1):
             if obeys and not await self._allows(url):
                 raise StepError("its site's robots.txt doesn't allow it")
-            fetched = await _fetch(url, most, private=self._server.private_addresses)
-            if fetched.target is None:
-                return fetched
-            if not fetched.target:
+            response, content = await _fetch(url, most, private=self._server.private_addresses)
+            if not response.has_redirect_location:
+                return response, content
+            target = normal(response.headers["Location"], str(url))
+            if not target:
                 raise StepError("it redirects to what is no address of a page")
-            url = httpx2.URL(fetched.target)
+            url = httpx2.URL(target)
         raise StepError(f"it redirects more than {MOST_REDIRECTS} times")
 
     async def _allows(self, url: httpx2.URL) -> bool:
@@ -142,13 +135,13 @@ class Pages:
         if until < time.monotonic():
             rules = RobotFileParser()
             try:
-                fetched = await self._followed(httpx2.URL(f"{site}/robots.txt"), ROBOTS_BYTES, obeys=False)
+                response, content = await self._followed(httpx2.URL(f"{site}/robots.txt"), ROBOTS_BYTES, obeys=False)
             except StepError:
                 return False
-            if fetched.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            if response.is_server_error:
                 return False
-            text = fetched.content[:ROBOTS_BYTES] if fetched.status < HTTPStatus.MULTIPLE_CHOICES else b""
-            rules.parse(text.decode("utf-8", "replace").splitlines())
+            text = content[:ROBOTS_BYTES].decode("utf-8", "replace") if response.is_success else ""
+            rules.parse(text.splitlines())
             if len(self._robots) >= MOST_ROBOTS:
                 self._robots.clear()
             self._robots[site] = (time.monotonic() + ROBOTS_SECONDS, rules)
@@ -170,8 +163,8 @@ async def _looked_up(url: httpx2.URL, *, private: bool) -> str:
     return addresses[0]
 
 
-async def _fetch(url: httpx2.URL, most: int, *, private: bool) -> _Fetched:
-    """What a server answers, up to one byte more than `most`, and where it redirects to."""
+async def _fetch(url: httpx2.URL, most: int, *, private: bool) -> tuple[httpx2.Response, bytes]:
+    """What a server answers, up to one byte more than `most`; redirects aren't followed."""
     at_address = url.copy_with(host=await _looked_up(url, private=private))
     headers = {"Host": url.netloc.decode(), "User-Agent": f"{AGENT}/{__version__}", "Accept-Encoding": "gzip"}
     # A client of its own, so that no cookie of one site at an address is sent to another there; `read` has the limit.
@@ -179,15 +172,8 @@ async def _fetch(url: httpx2.URL, most: int, *, private: bool) -> _Fetched:
     named = {"sni_hostname": url.raw_host.decode()}
     try:
         async with client, client.stream("GET", at_address, headers=headers, extensions=named) as response:
-            location = response.headers.get("Location") if response.is_redirect else None
-            return _Fetched(
-                status=response.status_code,
-                type=response.headers.get("Content-Type", KINDS[0]).partition(";")[0].strip().lower(),
-                charset=response.charset_encoding or "",
-                content=b"" if location else await _content(response, most),
-                target=normal(str(url.join(location))) if location else None,
-            )
-    except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            return response, b"" if response.has_redirect_location else await _content(response, most)
+    except (httpx2.HTTPError, OSError, ValueError) as error:
         raise StepError(f"it can't be fetched ({f'{type(error).__name__} {error}'.strip()[:200]})") from None
 
 
@@ -209,15 +195,15 @@ async def _content(response: httpx2.Response, most: int) -> bytes:
     return bytes(content)
 
 
-async def _extracted(fetched: _Fetched) -> Page:
+async def _extracted(content: bytes, kind: str, charset: str) -> Page:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", __name__, fetched.type, fetched.charset),
+        *(sys.executable, "-m", __name__, kind, charset),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
-        written, _ = await process.communicate(fetched.content)
+        written, _ = await process.communicate(content)
     finally:
         if process.returncode is None:
             process.kill()

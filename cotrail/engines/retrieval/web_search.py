@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from textwrap import wrap
+from textwrap import TextWrapper
 from typing import Any
 
 from msgspec import Struct
@@ -22,8 +22,8 @@ MOST_WORDS, MOST_CHARACTERS = 50, 400
 LONGEST_TITLE = 300
 """Characters of a title that are kept."""
 
-PASSAGE = 700
-"""Characters of a passage of an opened page at most."""
+PASSAGES = TextWrapper(700, replace_whitespace=False, break_on_hyphens=False)
+"""Cuts the text of an opened page into passages of so many characters at most, at spaces."""
 
 
 EXA_SNIPPET = {"text": {"maxCharacters": 1_000}}
@@ -101,7 +101,7 @@ class WebCorpus(RemoteCorpus):
         page = self._event_loop.run(partial(self._pages.read, address))
         if page.problem:
             return (Paragraph(id=address, title=address, text=f"The page can't be read: {page.problem}."),)
-        head, passages = _title(page.title, address), wrap(page.text, PASSAGE, replace_whitespace=False)
+        head, passages = _title(page.title, address), PASSAGES.wrap(page.text)
         return tuple(Paragraph(id=f"{address}#{n}", title=head, text=text) for n, text in enumerate(passages, start=1))
 
     def _ranked(self, query: str, count: int) -> tuple[Hit, ...]:

@@ -300,6 +300,12 @@ def test_an_answer_that_is_no_answer_is_refused(site: Site, content: bytes) -> N
         search(WebCorpus("web", declared(site)), "ink", 3)
 
 
+def test_a_snippet_is_cut_as_a_page_is(site: Site) -> None:
+    results(site, hit(site, content="x" * 1000, title="t" * 1000))
+    [found] = search(WebCorpus("web", declared(site, page_characters=10)), "ink", 5)
+    assert (found.paragraph.text, len(found.paragraph.title) < 400) == ("x" * 10, True)
+
+
 def test_results_without_an_address_are_left_out(site: Site) -> None:
     results(site, {"title": "x"}, {"url": "javascript:alert(1)"}, hit(site), {"url": f"http://me:pw@{site.port}/"})
     assert [each.paragraph.text for each in search(WebCorpus("web", declared(site)), "ink", 5)] == ["Of soot."]

@@ -19,12 +19,8 @@ from cotrail.errors import TransientStepError
 MOST_WORDS, MOST_CHARACTERS = 50, 400
 """A query is cut to so many words and characters: Brave takes no more, and Tavily no more characters."""
 
-LONGEST_TITLE = 300
-"""Characters of a title that are kept."""
-
 PASSAGES = TextWrapper(700, replace_whitespace=False, break_on_hyphens=False)
 """Cuts the text of an opened page into passages of so many characters at most, at spaces."""
-
 
 EXA_SNIPPET = {"text": {"maxCharacters": 1_000}}
 """What Exa is asked for of a page's text; the others decide on their snippets themselves."""
@@ -49,27 +45,24 @@ ADAPTERS: Mapping[Provider, Adapter] = {
 }
 
 
-Result = dict[str, Any]
-
-
 class _Answer(Struct, frozen=True, kw_only=True):
     """An answer of any provider: Serper's results are `organic`, and Brave's are within `web`, if there are some."""
 
-    results: list[Result] | None = None
-    organic: list[Result] | None = None
+    results: list[dict[str, Any]] | None = None
+    organic: list[dict[str, Any]] | None = None
     web: "_Answer | None" = None
     type: str = ""
     unresponsive_engines: list[Any] = []
 
     @property
-    def found(self) -> list[Result] | None:
+    def found(self) -> list[dict[str, Any]] | None:
         """The results; None where it has no place for them."""
-        nothing: list[Result] | None = [] if self.type == "search" else None
+        nothing: list[dict[str, Any]] | None = [] if self.type == "search" else None
         lists = (self.results, self.organic, self.web.results if self.web else nothing)
         return next((each for each in lists if each is not None), None)
 
 
-def said(result: Result, *names: str) -> str:
+def said(result: dict[str, Any], *names: str) -> str:
     """The first of these fields that holds a text; providers have different names for the same."""
     return next((storable(text) for name in names if (text := result.get(name)) and isinstance(text, str)), "")
 
@@ -84,7 +77,7 @@ class WebCorpus(RemoteCorpus):
         check_package("trafilatura", "web")  # pages are read by another process, which couldn't say so
         with installed_with("web"):
             from cotrail.engines.retrieval import web_pages
-        self._adapter, self._reads = ADAPTERS[server.provider], server.read
+        self._adapter, self._reads, self._longest = ADAPTERS[server.provider], server.read, server.page_characters
         self._web, self._pages = web_pages, web_pages.Pages(server)
         header = self._adapter.key
         super().__init__(name, server, (lambda key: {header: key} if key else {}) if header else None)
@@ -117,7 +110,7 @@ class WebCorpus(RemoteCorpus):
             paragraphs = [replace(each, text=page.text or each.text) for each, page in both]
         return tuple(Hit(paragraph=each, rank=rank, score=1 / rank) for rank, each in enumerate(paragraphs, start=1))
 
-    def _paragraphs(self, results: list[Result] | None) -> list[Paragraph]:
+    def _paragraphs(self, results: list[dict[str, Any]] | None) -> list[Paragraph]:
         """One for each address, in their order."""
         found: dict[str, Paragraph] = {}
         for each in results or ():
@@ -133,4 +126,4 @@ class WebCorpus(RemoteCorpus):
 
 
 def _title(title: str, address: str) -> str:
-    return f"{cut(storable(' '.join(title.split())), LONGEST_TITLE)} {address}".strip()
+    return f"{cut(storable(' '.join(title.split())), 300)} {address}".strip()

@@ -116,7 +116,9 @@ class WebCorpus(RemoteCorpus):
         for each in results or ():
             if address := self._web.normal(said(each, "url", "link")):
                 title, text = said(each, "title"), said(each, "description", "content", "snippet", "text")
-                found.setdefault(address, Paragraph(id=address, title=_title(title, address), text=text))
+                found.setdefault(
+                    address, Paragraph(id=address, title=_title(title, address), text=text[: self._longest])
+                )
         if not found and results != []:
             raise self._malformed("it has no results" if results is None else "no result has the address of a page")
         return list(found.values())

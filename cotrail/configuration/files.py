@@ -14,7 +14,6 @@ from cotrail.common.toml_files import read_toml_as
 from cotrail.configuration.settings import Settings
 from cotrail.engines.retrieval import stores
 from cotrail.engines.retrieval.engine import CorpusStore
-from cotrail.engines.retrieval.retrieve_server import RetrievalServers
 from cotrail.engines.server_address import VariableName
 from cotrail.errors import InputError
 
@@ -156,9 +155,9 @@ def read_webhooks(path: Path) -> Endpoints:
 
 
 def corpora_of(settings: Settings) -> CorpusStore:
-    """The store of corpora: the folder's, the search server's where one is set, and those behind retrieval servers."""
+    """The store of corpora: the folder's, the search server's where one is set, and those that are only searched."""
     store = stores.corpus_store(settings.corpora_path, settings.search_server, settings.catalogue_path)
-    return RetrievalServers(settings.retrieval_servers, store)
+    return stores.RemoteCorpora(settings.remote_corpora, store)
 
 
 # The file `servers.toml`: names for the services that this person uses, and where their tokens are.

@@ -26,7 +26,7 @@ from cotrail.common.log_formatting import Secrets
 from cotrail.common.server_addresses import Address, read_address
 from cotrail.configuration.checks import check_broker, check_database, check_folder, on_one_line, settings_refusal
 from cotrail.configuration.variables import KUBERNETES, PREFIX, take_out, warn_of_taken_out, warn_of_unknown
-from cotrail.engines.retrieval.search_server import RetrievalServer, SearchServer, check_node, read_search_file
+from cotrail.engines.retrieval.search_server import RemoteServer, SearchServer, check_node, read_search_file
 from cotrail.errors import InputError
 
 _SCHEME = re.compile("^postgres(ql)?://")
@@ -236,9 +236,10 @@ class Settings(BaseSettings):
         )
 
     @property
-    def retrieval_servers(self) -> Mapping[str, RetrievalServer]:
-        """The retrieval servers that are corpora, by name."""
-        return read_search_file(self.home / "search.toml").servers
+    def remote_corpora(self) -> Mapping[str, RemoteServer]:
+        """The retrieval servers and the providers of the web that are corpora, by name."""
+        file = read_search_file(self.home / "search.toml")
+        return {**file.servers, **file.web}
 
     @property
     def secrets(self) -> Secrets:

@@ -28,16 +28,9 @@ from cotrail.core.ports.cancellation import Interrupted
 from cotrail.core.questions import Paragraph
 from cotrail.engines.language_models.served import client
 from cotrail.engines.retrieval.engine import NewIndex
-from cotrail.engines.retrieval.retrieve_server import (
-    Document,
-    RetrievalServers,
-    ServedCorpus,
-    document_of,
-    paragraph_of,
-    read_request,
-)
+from cotrail.engines.retrieval.retrieve_server import Document, ServedCorpus, document_of, paragraph_of, read_request
 from cotrail.engines.retrieval.search_server import RetrievalServer
-from cotrail.engines.retrieval.stores import FolderStore, open_index
+from cotrail.engines.retrieval.stores import FolderStore, RemoteCorpora, open_index
 from cotrail.errors import (
     BlockedError,
     CotrailError,
@@ -301,7 +294,7 @@ def test_an_answer_in_another_form_says_what_is_wrong(
 )
 def test_an_answer_that_is_no_answer_is_refused(corpus: ServedCorpus, served: Served, content: bytes) -> None:
     served.replies = [verbatim(content)]
-    with pytest.raises(StepError, match="Search-R1's form"):
+    with pytest.raises(StepError, match="the form of search-r1"):
         search(corpus, "ink", 3)
 
 
@@ -393,7 +386,7 @@ def test_the_revision_is_the_users_word_or_the_address() -> None:
 
 def test_servers_are_found_among_the_folders_corpora_and_are_only_read(tmp_path: Path) -> None:
     folder = FolderStore(tmp_path)
-    store = RetrievalServers({"there": RetrievalServer(url="http://127.0.0.1:1/retrieve")}, folder)
+    store = RemoteCorpora({"there": RetrievalServer(url="http://127.0.0.1:1/retrieve")}, folder)
     store.build("mine", [Paragraph(id="1", title="Ink", text="Made of soot.")])
     assert list(store.manifests()) == ["mine", "there"]
     assert (store.manifests()["there"].paragraphs, store.manifests()["there"].engine) == (None, "search-r1")

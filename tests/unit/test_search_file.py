@@ -45,9 +45,7 @@ def test_the_file_says_how_indexes_are_made_and_which_others_are_corpora(
     monkeypatch.setenv("COTRAIL_SEARCH_URL", "http://host:9200")
     server = Settings().search_server
     assert server is not None
-    assert Settings().retrieval_servers == {
-        "wiki": RetrievalServer(url="http://host:8000/retrieve", revision="wiki-18")
-    }
+    assert Settings().remote_corpora == {"wiki": RetrievalServer(url="http://host:8000/retrieve", revision="wiki-18")}
     assert server.index == {"number_of_shards": 3, "number_of_replicas": 1, "routing.allocation.require.zone": "a"}
     assert server.corpora == {
         "news": ExistingIndex(
@@ -73,6 +71,18 @@ def test_without_a_file_nothing_is_said(tmp_path: Path) -> None:
         ("[servers.wiki]\nurl = 'ftp://host/retrieve'", "begin with http"),
         ("[servers.wiki]\nurl = 'http://host/retrieve'\ntimeout_seconds = 0", "above 0"),
         ("[servers.'a b']\nurl = 'http://host/retrieve'", "can't be named"),
+        ("[web.wide]", "`provider`"),
+        ("[web.wide]\nprovider = 'bing'", "brave"),
+        ("[web.wide]\nprovider = 'exa'", r"doesn't say what may be stored.*terms of exa \(https://exa\.ai\).*store = "),
+        ("[web.wide]\nprovider = 'exa'\nstore = 'digest'", r"store` can't be 'digest'; there are: text"),
+        ("[web.wide]\nprovider = 'searxng'\nstore = 'text'", "reads like http://host:8080/search"),
+        ("[web.wide]\nprovider = 'exa'\nstore = 'text'\nurl = 'http://host'", "lacks a host or a path"),
+        ("[web.wide]\nprovider = 'exa'\nstore = 'text'\npage_bytes = 0", "page_bytes"),
+        ("[web.'a b']\nprovider = 'exa'\nstore = 'text'", "can't be named"),
+        (
+            "[web.wiki]\nprovider = 'exa'\nstore = 'text'\n[servers.wiki]\nurl = 'http://host/retrieve'",
+            r"two corpora 'wiki', in \[servers\] and in \[web\]",
+        ),
         ("[indexes]", "indexes"),
         ("[index", "isn't TOML"),
     ],

@@ -5,12 +5,12 @@ list for each query, the best first; without scores, documents alone. The first 
 in quotes (`search_r1/search/retrieval_server.py` in Search-R1's code).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from itertools import pairwise
 from math import isfinite
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 from weakref import finalize
 
 import msgspec
@@ -19,16 +19,12 @@ from msgspec import Meta, Struct
 from cotrail.common.optional_packages import installed_with
 from cotrail.common.printable_text import storable
 from cotrail.common.refusals import refusal
-from cotrail.core.ports.retriever import Corpus, Retriever, SearchRequest, numbered, picked
+from cotrail.core.ports.retriever import Retriever, SearchRequest, numbered, picked
 from cotrail.core.questions import Hit, Paragraph
-from cotrail.engines.retrieval.engine import DEFAULT_INDEX, CorpusStore, Extent, NewIndex
-from cotrail.engines.retrieval.manifest import IndexManifest, Ranking, Revision, unknown
-from cotrail.engines.retrieval.search_server import Bm25Options, RetrievalServer, best
+from cotrail.engines.retrieval.manifest import IndexManifest, Ranking, Revision
+from cotrail.engines.retrieval.search_server import Bm25Options, RemoteServer, WebSearch, best
 from cotrail.engines.server_address import ServerAddress
-from cotrail.errors import InputError, StepError, UnknownNameError
-
-FORM = "search-r1"
-"""The engine's name in manifests."""
+from cotrail.errors import InputError, StepError
 
 # Paragraphs as documents.
 
@@ -108,6 +104,10 @@ class _Address(ServerAddress, frozen=True, kw_only=True):
     file: ClassVar[str] = "search.toml"
 
 
+DECISIVE = ("store", "read", "private_addresses", "page_bytes", "page_characters")
+"""What decides, of the web's settings, what is found."""
+
+
 class _Found(Struct, frozen=True, kw_only=True):
     """A hit: a document and its score, if it has one, or the document's own fields."""
 
@@ -121,32 +121,41 @@ class _Answer(Struct, frozen=True):
     result: list[list[_Found]]
 
 
-def manifest_of(server: RetrievalServer) -> IndexManifest:
+def manifest_of(server: RemoteServer) -> IndexManifest:
     """What is known of a server without asking it."""
-    ranking = Ranking(analyzer=f"a retrieval server's own: {server.revision or server.url}")
+    settings: dict[str, Any] = {}
+    if isinstance(server, WebSearch):
+        analyzer = f"the live web, searched by {server.provider} at {server.url}"
+        settings = {name: getattr(server, name) for name in DECISIVE}
+    else:
+        analyzer = f"a retrieval server's own: {server.revision or server.url}"
+    revision, engine = str(Revision(Ranking(analyzer=analyzer), settings)), server.provider
     return IndexManifest(
-        revision=str(Revision(ranking)), paragraphs=None, created_by={}, engine=FORM, analyzer=ranking.analyzer
+        revision=revision, paragraphs=None, created_by={}, engine=engine, analyzer=analyzer, settings=settings
     )
 
 
-class ServedCorpus:
-    """Searches a corpus behind a server; safe for many threads, and no request is sent before the first search.
+Answer = TypeVar("Answer")
+
+
+class RemoteCorpus:
+    """A corpus behind a server; safe for many threads, and no request is sent before the first search.
 
     A search is a request of its own, so that no score depends on what else is asked. Nothing can be looked up.
+    headers: of each request, by its key; a bearer token without it.
     Raises BlockedError where its key isn't set, NotInstalledError.
     """
 
-    def __init__(self, name: str, server: RetrievalServer) -> None:
+    def __init__(self, name: str, server: RemoteServer, headers: Callable[[str], dict[str, str]] | None = None) -> None:
         with installed_with("client"):
             from cotrail.engines.language_models.served.client import ServerClient
             from cotrail.engines.language_models.served.event_loop import EventLoopThread
             from cotrail.engines.language_models.served.protocols.delta import bearer
         self.revision = manifest_of(server).revision
-        self._name, self._url = name, server.url
-        address = _Address(
-            url=server.url, model=name, key_variable=server.key_variable, timeout_seconds=server.timeout_seconds
-        )
-        self._client = ServerClient(address, bearer)
+        self._name, self._server = name, server
+        key, seconds = server.key_variable, server.timeout_seconds
+        address = _Address(url=server.url, model=name, key_variable=key, timeout_seconds=seconds)
+        self._client = ServerClient(address, headers or bearer)
         self._event_loop = EventLoopThread(self._client)
         # The thread would otherwise outlive the corpus.
         finalize(self, self._event_loop.close)
@@ -179,19 +188,36 @@ class ServedCorpus:
         """Ends every search, now and from now on, with Interrupted."""
         self._event_loop.interrupt()
 
+    def _ranked(self, query: str, count: int) -> tuple[Hit, ...]:
+        """The best paragraphs, as they are recorded."""
+        raise NotImplementedError
+
+    def _asked(self, body: dict[str, Any], form: type[Answer], method: str = "POST") -> Answer:
+        content = self._event_loop.run(partial(self._client.ask, self._server.url, body, method))
+        try:
+            return msgspec.json.decode(content, type=form)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise self._malformed(str(error)) from None
+
     def _refused(self, what: str, instead: str) -> StepError:
         return StepError(
-            f"the corpus {self._name!r} is behind a retrieval server, which takes no {what}: {instead}, or index its "
-            "paragraphs with `cotrail index`"
+            f"the corpus {self._name!r} is behind a server, which takes no {what}: {instead}, or index its paragraphs "
+            "with `cotrail index`"
         )
+
+    def _malformed(self, problem: str) -> StepError:
+        return StepError(
+            f"{self._server.url} doesn't answer in the form of {self._server.provider}: {problem}; correct the server, "
+            f"or `url` in [{self._server.table}.{self._name}] of search.toml"
+        )
+
+
+class ServedCorpus(RemoteCorpus):
+    """A corpus behind a server that answers in Search-R1's form."""
 
     def _ranked(self, query: str, count: int) -> tuple[Hit, ...]:
         body = {"queries": [storable(query)], "topk": count, "return_scores": True}
-        content = self._event_loop.run(partial(self._client.ask, self._url, body))
-        try:
-            result = msgspec.json.decode(content, type=_Answer).result
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise self._malformed(str(error)) from None
+        result = self._asked(body, _Answer).result
         if len(result) != 1:
             raise self._malformed(f"it was sent one query, and `result` has {len(result)} lists")
         hits = [self._hit(found, rank) for rank, found in enumerate(result[0][:count], start=1)]
@@ -209,52 +235,3 @@ class ServedCorpus:
             raise self._malformed(f"hit {rank} has neither `document` nor `contents`")
         document = found.document or Document(id=found.id, contents=found.contents or "")
         return Hit(paragraph=paragraph_of(document), rank=rank, score=score)
-
-    def _malformed(self, problem: str) -> StepError:
-        return StepError(
-            f"{self._url} doesn't answer in Search-R1's form: {problem}; correct the server, or `url` in "
-            f"[servers.{self._name}] of search.toml"
-        )
-
-
-class RetrievalServers:
-    """The corpora behind servers, by the names that `search.toml` has for them, before those of another store."""
-
-    def __init__(self, servers: Mapping[str, RetrievalServer], others: CorpusStore) -> None:
-        self._servers = servers
-        self._others = others
-
-    def build(self, name: str, paragraphs: Iterable[Paragraph], new: NewIndex = DEFAULT_INDEX) -> IndexManifest:
-        """Has the other store index the paragraphs; raises InputError where a server has this name."""
-        self._check_other(name, "take another name")
-        return self._others.build(name, paragraphs, new)
-
-    def open(self, name: str) -> Corpus:
-        """The corpus of that name; raises UnknownNameError, which lists those there are."""
-        if server := self._servers.get(name):
-            return ServedCorpus(name, server)
-        try:
-            return self._others.open(name)
-        except UnknownNameError as error:
-            raise (unknown(name, self.manifests()) if self._servers else error) from None
-
-    def manifests(self) -> dict[str, IndexManifest]:
-        """The corpora by name, sorted; no server is asked."""
-        own = {name: manifest_of(server) for name, server in self._servers.items()}
-        return dict(sorted((self._others.manifests() | own).items()))
-
-    def remove(self, name: str) -> None:
-        """Has the other store remove the corpus; raises InputError where a server has this name."""
-        self._check_other(name, "take it out there")
-        self._others.remove(name)
-
-    def extent(self, name: str) -> Extent:
-        """The size and the age of a corpus that is there; of a server, its address alone."""
-        server = self._servers.get(name)
-        return Extent(location=server.url) if server else self._others.extent(name)
-
-    def _check_other(self, name: str, what_to_do: str) -> None:
-        if name in self._servers:
-            raise InputError(
-                f"the corpus {name!r} is behind a server that search.toml names, and is only read; {what_to_do}"
-            )

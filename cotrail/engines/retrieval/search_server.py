@@ -1,12 +1,12 @@
-"""Addresses, credentials and index settings of search servers, and addresses of retrieval servers."""
+"""Addresses, credentials and index settings of search servers, and addresses of those that are only searched."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta, Struct
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from cotrail.common.log_formatting import Secrets
 from cotrail.common.refusals import refusal
@@ -132,21 +132,78 @@ class RetrievalServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     timeout_seconds: how long it may be silent.
     """
 
+    table: ClassVar[str] = "servers"
+    provider: ClassVar[str] = "search-r1"
+
     url: str
     revision: str = ""
     key_variable: VariableName | None = None
     timeout_seconds: Annotated[float, Meta(gt=0)] = 60.0
 
     def __post_init__(self) -> None:
-        reads = "it reads like http://host:8000/retrieve"
-        try:
-            address = read_address(self.url, ("http", "https"))
-        except ValueError as error:
-            raise ValueError(f"the url isn't that of a retrieval server: {error}; {reads}") from None
-        if address.user is not None or address.query:
-            raise ValueError(f"the url holds more than an address; {reads}, and key_variable names a key's variable")
-        if not address.host or not address.path.strip("/"):
-            raise ValueError(f"the url lacks a host or a path; {reads}")
+        _check_url(self.url, "a retrieval server", "http://host:8000/retrieve")
+
+
+Provider = Literal["brave", "exa", "searxng", "serper", "tavily"]
+
+PROVIDERS: Mapping[Provider, tuple[str, str]] = {
+    "brave": ("https://api.search.brave.com/res/v1/web/search", "https://brave.com/search/api"),
+    "exa": ("https://api.exa.ai/search", "https://exa.ai"),
+    "searxng": ("", "those of the engines that it asks"),
+    "serper": ("https://google.serper.dev/search", "https://serper.dev"),
+    "tavily": ("https://api.tavily.com/search", "https://tavily.com"),
+}
+"""Where each is asked, unless everybody runs their own, and where its terms are found."""
+
+
+class WebSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The live web as a corpus, searched by a provider; see `web_search`.
+
+    url: instead of the provider's public address. key_variable: the environment variable of its key.
+    store: what is kept of what is found, which the user has to say, as it is kept for ever.
+    read: whether the pages that a search finds are read, so that a paragraph is the page's text and not a snippet.
+    private_addresses: whether pages may be on private networks, or on this machine.
+    timeout_seconds: how long the provider may be silent, and how long a page may take in all.
+    page_bytes, page_characters: how large a page may be, and how much of its text is kept.
+    """
+
+    table: ClassVar[str] = "web"
+
+    provider: Provider
+    url: str = ""
+    key_variable: VariableName | None = None
+    store: Literal["text"] | None = None
+    read: bool = False
+    private_addresses: bool = False
+    timeout_seconds: Annotated[float, Meta(gt=0)] = 30.0
+    page_bytes: Annotated[int, Meta(ge=1, le=50_000_000)] = 5_000_000
+    page_characters: Annotated[int, Meta(ge=1, le=1_000_000)] = 20_000
+
+    def __post_init__(self) -> None:
+        url, terms = PROVIDERS[self.provider]
+        if self.store is None:
+            raise ValueError(
+                "it doesn't say what may be stored: cotrail keeps for ever what it finds; read the terms of "
+                f'{self.provider} ({terms}), and write store = "text" if they allow that'
+            )
+        force_setattr(self, "url", self.url or url)
+        _check_url(self.url, "a search provider", url or "http://host:8080/search")
+
+
+RemoteServer = RetrievalServer | WebSearch
+
+
+def _check_url(url: str, of: str, example: str) -> None:
+    """Raises ValueError, which quotes nothing of the URL, unless it is an address with a path and nothing more."""
+    reads = f"it reads like {example}"
+    try:
+        address = read_address(url, ("http", "https"))
+    except ValueError as error:
+        raise ValueError(f"the url isn't that of {of}: {error}; {reads}") from None
+    if address.user is not None or address.query:
+        raise ValueError(f"the url holds more than an address; {reads}, and key_variable names a key's variable")
+    if not address.host or not address.path.strip("/"):
+        raise ValueError(f"the url lacks a host or a path; {reads}")
 
 
 # The file `search.toml`: settings of new indexes on the search server, and corpora that others keep.
@@ -159,12 +216,13 @@ class SearchFile(Struct, frozen=True, forbid_unknown_fields=True):
     """The content of the file.
 
     index: settings of the indexes that cotrail creates, by their dotted names without `index.`.
-    corpora, servers: existing indexes and retrieval servers by the names of their corpora.
+    corpora, servers, web: existing indexes, retrieval servers and providers by the names of their corpora.
     """
 
     index: dict[str, Any] = {}
     corpora: dict[str, ExistingIndex] = {}
     servers: dict[str, RetrievalServer] = {}
+    web: dict[str, WebSearch] = {}
 
 
 def read_search_file(path: Path) -> SearchFile:
@@ -187,6 +245,8 @@ def read_search_file(path: Path) -> SearchFile:
     for name in settings:
         if name.startswith(RESERVED_SETTINGS):
             raise InputError(f"{what} {path} can't set {name}: cotrail sets it itself; take it out")
-    for name in (*search_file.corpora, *search_file.servers):
+    for name in (*search_file.corpora, *search_file.servers, *search_file.web):
         checked_name(name)
+    if both := search_file.servers.keys() & search_file.web.keys():
+        raise InputError(f"{what} {path} have two corpora {min(both)!r}, in [servers] and in [web]; rename one")
     return replace(search_file, index=settings)

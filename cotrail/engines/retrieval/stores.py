@@ -1,8 +1,8 @@
-"""Corpora in a folder, and in a folder and on a search server together."""
+"""Corpora in a folder, in a folder and on a search server together, and behind servers that are only searched."""
 
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,8 +38,10 @@ from cotrail.engines.retrieval.manifest import (
     unusable,
     write_manifest,
 )
+from cotrail.engines.retrieval.retrieve_server import ServedCorpus, manifest_of
 from cotrail.engines.retrieval.search_engines import NO_MODELS, find_engine, folder_engine, server_engine
-from cotrail.engines.retrieval.search_server import SearchServer
+from cotrail.engines.retrieval.search_server import RemoteServer, SearchServer, WebSearch
+from cotrail.engines.retrieval.web_search import WebCorpus
 from cotrail.errors import CorpusError, CotrailError, InputError, UnknownNameError
 
 # Indexes in folders, of any engine: built whole or not at all, and opened as their manifests say.
@@ -234,6 +236,49 @@ class JoinedStores:
         if store := next((each for each in (self._server, self._folder) if name in each.manifests()), None):
             return store
         raise unknown(name, self.manifests())
+
+
+class RemoteCorpora:
+    """The corpora behind servers, by the names that `search.toml` has for them, before those of another store."""
+
+    def __init__(self, servers: Mapping[str, RemoteServer], others: CorpusStore) -> None:
+        self._servers = servers
+        self._others = others
+
+    def build(self, name: str, paragraphs: Iterable[Paragraph], new: NewIndex = DEFAULT_INDEX) -> IndexManifest:
+        """Has the other store index the paragraphs; raises InputError where a server has this name."""
+        self._check_other(name, "take another name")
+        return self._others.build(name, paragraphs, new)
+
+    def open(self, name: str) -> Corpus:
+        """The corpus of that name; raises UnknownNameError, which lists those there are."""
+        if server := self._servers.get(name):
+            return WebCorpus(name, server) if isinstance(server, WebSearch) else ServedCorpus(name, server)
+        try:
+            return self._others.open(name)
+        except UnknownNameError as error:
+            raise (unknown(name, self.manifests()) if self._servers else error) from None
+
+    def manifests(self) -> dict[str, IndexManifest]:
+        """The corpora by name, sorted; no server is asked."""
+        own = {name: manifest_of(server) for name, server in self._servers.items()}
+        return dict(sorted((self._others.manifests() | own).items()))
+
+    def remove(self, name: str) -> None:
+        """Has the other store remove the corpus; raises InputError where a server has this name."""
+        self._check_other(name, "take it out there")
+        self._others.remove(name)
+
+    def extent(self, name: str) -> Extent:
+        """The size and the age of a corpus that is there; of one behind a server, the address alone."""
+        server = self._servers.get(name)
+        return Extent(location=server.url) if server else self._others.extent(name)
+
+    def _check_other(self, name: str, what_to_do: str) -> None:
+        if name in self._servers:
+            raise InputError(
+                f"the corpus {name!r} is behind a server that search.toml names, and is only read; {what_to_do}"
+            )
 
 
 def corpus_store(folder: Path, server: SearchServer | None, models: Path = NO_MODELS) -> CorpusStore:

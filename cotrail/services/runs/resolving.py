@@ -25,7 +25,7 @@ from cotrail.engines.language_models.catalogue import ModelSpec, default_profile
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.providers import price_of
 from cotrail.engines.models_file import LANGUAGE_MODEL
-from cotrail.engines.retrieval.retrieve_server import ServedCorpus
+from cotrail.engines.retrieval.retrieve_server import RemoteCorpus
 from cotrail.errors import DemonstrationError, InputError
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 from cotrail.services.access.grants import find_granted_engine, find_granted_model, seen_corpora
@@ -135,7 +135,7 @@ def _read_questions(request: RunRequest, corpora: Mapping[str, Corpus]) -> tuple
     if request.asked is not None:
         return (request.asked,), 0
     path, official = Path(request.questions), Path(request.official) if request.official else None
-    here = [corpus for corpus in corpora.values() if not isinstance(corpus, ServedCorpus)]  # servers only search
+    here = [corpus for corpus in corpora.values() if not isinstance(corpus, RemoteCorpus)]  # servers only search
     lookup = partial(paragraphs_in, here)
     questions = load_questions(request.dataset, path, lookup if here else None, official, request.map)
     questions = questions[: request.limit]

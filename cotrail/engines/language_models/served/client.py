@@ -216,9 +216,12 @@ class ServerClient:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise TransientStepError(f"the server's answer can't be read: {error}") from None
 
-    async def ask(self, url: str, body: dict[str, Any]) -> bytes:
-        """The content of an answer that is no stream, up to `MAX_STREAM_BYTES`; raises as `complete` does."""
-        async with self._answer(url, body) as response:
+    async def ask(self, url: str, body: dict[str, Any], method: str = "POST") -> bytes:
+        """The content of an answer that is no stream, up to `MAX_STREAM_BYTES`; raises as `complete` does.
+
+        method: with GET, the body's fields are the parameters of the URL.
+        """
+        async with self._answer(url, body, method=method) as response:
             if not response.is_success:
                 raise self.refusal(response.status_code, reported_in(await _read(response)), response.headers)
             response.stream = _bounded(response)
@@ -251,10 +254,12 @@ class ServerClient:
 
     @asynccontextmanager
     async def _answer(
-        self, url: str, body: dict[str, Any], http: httpx2.AsyncClient | None = None
+        self, url: str, body: dict[str, Any], http: httpx2.AsyncClient | None = None, method: str = "POST"
     ) -> AsyncIterator[httpx2.Response]:
+        fields: dict[str, Any] = {"params": body} if method == "GET" else {"json": body}
+        client = http or self._http
         try:
-            response = await self._send(url, body, http or self._http)
+            response = await self._send(url, client, client.build_request(method, url, **fields))
             try:
                 yield response
             finally:
@@ -264,10 +269,10 @@ class ServerClient:
             raise TransientStepError(f"{url} broke off: {self._said(_reason(error))}") from None
 
     @_retried_while_away
-    async def _send(self, url: str, body: dict[str, Any], http: httpx2.AsyncClient) -> httpx2.Response:
+    async def _send(self, url: str, http: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
         sent = time.monotonic()
         try:
-            response = await http.send(http.build_request("POST", url, json=body), stream=True)
+            response = await http.send(request, stream=True)
         # Nothing was sent yet. Broken connections, below, may have delivered the request.
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             raise _AwayError(f"{url} can't be reached: {self._said(_reason(error))}") from None

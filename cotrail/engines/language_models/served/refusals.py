@@ -156,7 +156,7 @@ _QUOTA = ("insufficient_quota", "billing_error", "billing_hard_limit_reached", "
 
 _USED_UP = re.compile(
     r"credit balance is too low|all (?:available|of your) credits|insufficient (?:balance|credits|funds)"
-    r"|spending limit|out of credits",
+    r"|spending limit|out of credits|not enough credits|exceeds your plan's",
     re.IGNORECASE,
 )
 """What messages of a refusal say of such an account whose codes don't tell: Anthropic's, xAI's and others'."""

@@ -158,7 +158,7 @@ def test_a_broken_script_says_what_is_wrong(tmp_path: Path, content: str, proble
 
 def prompted(table: dict[str, Sequence[float]], context: int = 100_000) -> PromptedEntailer:
     script = {"name": "s", "questions": {}, "context": context, "probabilities": table}
-    return PromptedEntailer(ScriptedModel(script))
+    return PromptedEntailer(ScriptedModel(script), "prompted@1")
 
 
 def test_a_language_model_s_answers_are_weighed_against_those_without_the_premise() -> None:

@@ -8,7 +8,7 @@ from cotrail.core.actions.registry import fingerprint
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.few_shot import few_shot_prompt
-from cotrail.engines.entailment.entailers import prompted_identity
+from cotrail.engines.entailment.entailers import ENTAILERS
 from cotrail.engines.language_models.catalogue import OpenAI
 from cotrail.engines.model_folders import model_identity
 from cotrail.errors import ModelChangedError
@@ -39,7 +39,8 @@ def test_nor_do_they_share_their_steps() -> None:
 
 
 def test_an_entailer_that_asks_a_model_is_named_by_all_of_the_model() -> None:
-    assert prompted_identity("asked", ONE) != prompted_identity("asked", OTHER)
+    asked = ENTAILERS.built_in["prompted"]
+    assert asked.identity("asked", ONE) != asked.identity("asked", OTHER)
 
 
 def test_only_whole_digests_are_shortened() -> None:

@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,7 +9,7 @@ from cotrail.core.ports.encoders import second_texts
 from cotrail.core.questions import Paragraph
 from cotrail.core.results import Rated
 from cotrail.engines.rating.raters import RATERS, ScriptedRater
-from cotrail.errors import InputError, UnknownNameError
+from cotrail.errors import InputError, PromptTooLongError, UnknownNameError
 
 VELL = Paragraph(id="v", title="Vell", text="The Vell flows into the Amber Sea.")
 FACT = Paragraph(id="f", title="", text="The Vell is a river.")
@@ -52,3 +53,32 @@ def test_a_malformed_table_and_an_unknown_name_are_refused(tmp_path: Path) -> No
         RATERS.find(listed(tmp_path, f'{served}"http://host"\nraw_scores = true'), "mine")
     with pytest.raises(UnknownNameError, match=r"there is no rater 'yours'; there are: mine, ms-marco-"):
         RATERS.find(listed(tmp_path, 'engine = "scripted"\npath = "x"'), "yours")
+
+
+def test_the_runs_own_model_rates_by_what_it_says_to_a_prompt() -> None:
+    def prompt(passage: str) -> str:
+        return f"Passage: {passage}\nQuery: {ASKED.text}\nDoes the passage answer the query?\nAnswer:"
+
+    vell = f"Vell\n{VELL.text}"
+    table = {prompt(vell): (0.6, 0.2), prompt(FACT.text): (0.1, 0.3), prompt("Which sea?"): (0.0, 0.5)}
+    asked: list[str] = []
+
+    class Model:
+        identity = "writer@1"
+
+        def probabilities(self, text: str, choices: tuple[str, ...]) -> tuple[float, ...]:
+            asked.append(text)
+            if len(text) > 400:
+                raise PromptTooLongError("too long")
+            assert choices == (" Yes", " No")
+            return table.get(text, (0.5, 0.5))
+
+    spec = RATERS.find(Path("nowhere.toml"), "prompted")
+    model: Any = Model
+    rater = spec.open("deterministic", model)
+    assert rater.identity == spec.identity("writer@1")
+    assert rater.identity.endswith("+writer@1")
+    assert rater.rate([ASKED, ASKED]) == [Rated(scores=(0.0, 0.5, 0.75, 0.25))] * 2
+    assert len(asked) == 4
+    long = Paragraph(id="l", title="", text="x" * 1000)
+    assert rater.rate([Rate(by="relevance", text="Q?", paragraphs=(long,))]) == [Rated(scores=(0.5,))]

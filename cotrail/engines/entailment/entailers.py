@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Annotated, ClassVar
 
@@ -14,12 +13,12 @@ from cotrail.core.ports.encoders import ENTAILER, Entailer, EntailmentPair, enta
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.questions import Paragraph
 from cotrail.core.results import Entailed
-from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, OpenModel, ScriptTable
+from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, ScriptTable
 from cotrail.engines.entailment.labels import Label
 from cotrail.engines.language_models.result import shares
-from cotrail.engines.model_folders import folder_digest, hugging_face_folder, model_identity
+from cotrail.engines.model_folders import folder_digest, hugging_face_folder
+from cotrail.engines.prompted import Prompted, each_once, probabilities
 from cotrail.engines.script_files import ScriptedEngine
-from cotrail.errors import PromptTooLongError
 
 # Scripted entailer: returns the judgements of a script.
 
@@ -98,48 +97,27 @@ EXAMPLES = (
 FLOOR = 1e-6
 """Lower bound of a probability without a premise; it limits what an unlikely answer can gain by a premise."""
 
-AT_ONCE = 8
-"""Pairs that are judged concurrently; models with fewer slots queue the others."""
-
-
-def prompted_identity(name: str, model: str) -> str:
-    """The identity of such an entailer: its prompt, and the identity of the language model."""
-    digest = hashlib.sha256(canonical([_prompt("premise", "hypothesis"), CHOICES])).hexdigest()
-    return f"{model_identity(name, digest)}+{model}"
-
 
 class PromptedEntailer:
     """Asks a language model twice for each pair; a premise that is too long is cut at its end."""
 
-    def __init__(self, model: LanguageModel, name: str = "prompted") -> None:
+    def __init__(self, model: LanguageModel, identity: str) -> None:
         self._model = model
-        self._identity = prompted_identity(name, model.identity)
-
-    @property
-    def identity(self) -> str:
-        """See `Entailer`."""
-        return self._identity
+        self.identity = identity
 
     def judge(self, pairs: Sequence[EntailmentPair]) -> list[Entailed]:
         """See `Entailer`; raises Interrupted as well."""
         texts = [(pair.premise.statement, pair.hypothesis) for pair in pairs]
-        distinct = list(dict.fromkeys(texts))
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            judgements = dict(zip(distinct, pool.map(lambda pair: self._judge(*pair), distinct), strict=True))
+        judgements = each_once(self._judge, texts)
         return [judgements[pair] for pair in texts]
 
-    def _judge(self, premise: str, hypothesis: str) -> Entailed:
+    def _judge(self, pair: tuple[str, str]) -> Entailed:
+        premise, hypothesis = pair
         likely = zip(self._probabilities(premise, hypothesis), self._probabilities("", hypothesis), strict=True)
         return entailed(*shares([with_it / max(without, FLOOR) for with_it, without in likely]))
 
     def _probabilities(self, premise: str, hypothesis: str) -> tuple[float, ...]:
-        try:
-            return self._model.probabilities(_prompt(premise, hypothesis), CHOICES)
-        except PromptTooLongError:
-            if not premise:
-                raise
-            # Halved until it fits: the port doesn't count tokens.
-            return self._probabilities(premise[: len(premise) // 2], hypothesis)
+        return probabilities(self._model, lambda text: _prompt(text, hypothesis), premise, CHOICES)
 
 
 def _prompt(premise: str, hypothesis: str) -> str:
@@ -183,33 +161,6 @@ class ScriptedEntailerTable(ScriptTable, frozen=True, tag="scripted"):
     scripted = ScriptedEntailer
 
 
-class Prompted(Struct, frozen=True):
-    """The run's own language model, asked by a prompt."""
-
-    library: ClassVar[Library] = None
-
-    @property
-    def engine_name(self) -> str:
-        """The name of the engine, as `models.toml` has it."""
-        return "prompted"
-
-    @property
-    def location(self) -> str:
-        """What stands where others have a file."""
-        return "the run's language model"
-
-    def check(self) -> None:
-        """See `Installable`: every run has a language model."""
-
-    def identity(self, name: str, model: str) -> str:
-        """See `OpensEngine`."""
-        return prompted_identity(name, model)
-
-    def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:  # noqa: ARG002 - the model's own
-        """See `OpensEngine`."""
-        return PromptedEntailer(open_model(), name)
-
-
 def _published(model: str) -> BuiltIn[Entailer]:
     """A classifier by Nie et al. (2020), whose outputs its description explains, and its configuration doesn't."""
     labels = ("entailment", "neutral", "contradiction")
@@ -222,7 +173,7 @@ ENTAILERS: EngineCatalogue[Entailer] = EngineCatalogue(
     built_in={
         "albert-xxlarge-anli": _published("albert-xxlarge-v2-snli_mnli_fever_anli_R1_R2_R3-nli"),
         "roberta-large-anli": _published("roberta-large-snli_mnli_fever_anli_R1_R2_R3-nli"),
-        "prompted": Prompted(),
+        "prompted": Prompted((_prompt("premise", "hypothesis"), CHOICES), PromptedEntailer),
     },
 )
 """The paper uses the first of the built-in ones."""

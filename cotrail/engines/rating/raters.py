@@ -6,14 +6,17 @@ from typing import ClassVar
 
 from msgspec import Struct
 
+from cotrail.common.humanize import rounded
 from cotrail.common.optional_packages import Library
-from cotrail.core.ports.encoders import RELEVANCE_RATER, Rater, Rating
-from cotrail.core.ports.language_model import Profile
+from cotrail.core.ports.encoders import DECIMALS, RELEVANCE_RATER, Rater, Rating, second_texts
+from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.core.questions import Paragraph
 from cotrail.core.results import Rated
 from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, ScriptTable, ServerTable
+from cotrail.engines.language_models.result import shares
 from cotrail.engines.model_folders import hugging_face_folder
+from cotrail.engines.prompted import Prompted, each_once, probabilities
 from cotrail.engines.script_files import ScriptedEngine
 from cotrail.engines.text_servers import RerankServer
 
@@ -52,6 +55,34 @@ class ScriptedRater(ScriptedEngine[RatingScript]):
                 *(score(each) for each in rating.paragraphs),
             )
         )
+
+
+# Ratings by a language model's own probabilities: does the text answer the query? As in HELM (Liang et al. 2023).
+
+ANSWERS = (" Yes", " No")
+
+
+class PromptedRater:
+    """Asks a language model for each pair: the score is the share of `Yes`. Texts that are too long are cut."""
+
+    def __init__(self, model: LanguageModel, identity: str) -> None:
+        self._model = model
+        self.identity = identity
+
+    def rate(self, ratings: Sequence[Rating]) -> list[Rated]:
+        """See `Rater`; raises Interrupted as well."""
+        pairs = [[(rating.text, each) for each in second_texts(rating)] for rating in ratings]
+        scores = each_once(self._score, (pair for each in pairs for pair in each))
+        return [Rated(scores=tuple(scores[pair] for pair in each)) for each in pairs]
+
+    def _score(self, pair: tuple[str, str]) -> float:
+        query, text = pair
+        yes, _ = shares(probabilities(self._model, lambda passage: _prompt(passage, query), text, ANSWERS))
+        return rounded(yes, DECIMALS)
+
+
+def _prompt(passage: str, query: str) -> str:
+    return f"Passage: {passage}\nQuery: {query}\nDoes the passage answer the query?\nAnswer:"
 
 
 class CrossEncoders(FolderTable, frozen=True, tag="sentence-transformers"):
@@ -105,7 +136,8 @@ RATERS: EngineCatalogue[Rater] = EngineCatalogue(
         "quora-roberta-large": _published("quora-roberta-large"),
         "quora-distilroberta-base": _published("quora-distilroberta-base"),
         "ms-marco-minilm-l6-v2": _published("ms-marco-MiniLM-L6-v2"),
+        "prompted": Prompted((_prompt("passage", "query"), ANSWERS), PromptedRater),
     },
 )
-"""Two of duplicates, and one of relevance. None is a default: what a score means, and with it a system's threshold, is
-the model's."""
+"""Two of duplicates, one of relevance, and the run's own language model. None is a default: what a score means, and with
+it a system's threshold, is the model's."""

@@ -35,6 +35,12 @@ class Paragraph(Struct, frozen=True, kw_only=True, dict=True):
         return f"{self.title}\n{self.text}" if self.title else self.text
 
 
+class FiledParagraph(Paragraph, frozen=True, kw_only=True):
+    """A paragraph as it is indexed; fields: its metadata by which searches may filter."""
+
+    fields: dict[str, str | float] = {}
+
+
 class ListPlace(Struct, frozen=True, kw_only=True):
     """A paragraph's rank and score in one of the lists that a search was put together from, such as `bm25`."""
 

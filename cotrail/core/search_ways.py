@@ -20,7 +20,7 @@ from cotrail.core.questions import ListPlace
 from cotrail.core.results import Failure, Rated, Result, Retrieved
 from cotrail.core.system import Action, LimitReached, Part, Reply, StepFailed, System, Together, asking_by
 
-RETRIEVER, RERANKED = "retriever", "reranked"
+RETRIEVER, RERANKED, FILTER = "retriever", "reranked", "filter"
 """Names among what a run pins; the model that reranks is pinned by its role, `relevance_rater`."""
 
 _WEIGHT = re.compile(r"([a-z0-9_-]{1,40})\s{0,9}=\s{0,9}([0-9]{1,9}(?:\.[0-9]{1,9})?)")
@@ -31,27 +31,32 @@ class SearchWay(Struct, frozen=True, kw_only=True):
     """How searches are made.
 
     retriever: as in the corpus's own options, such as `hybrid`, or weights as `bm25=0.3,dense=0.7`; the corpus's own
-    way where it is empty. reranked: how many of the best hits are reranked; 0 for none.
+    way where it is empty. reranked: how many of the best hits are reranked; 0 for none. filter: what the metadata of
+    hits has to be, in Lucene's syntax; anything where it is empty.
     """
 
     retriever: str = ""
     reranked: int = 0
+    filter: str = ""
 
     @property
     def options(self) -> dict[str, Any]:
         """The options that it adds to a search; raises ValueError for a retriever that can't be read."""
-        return {RETRIEVER: read_retriever(self.retriever)} if self.retriever else {}
+        way = {RETRIEVER: read_retriever(self.retriever)} if self.retriever else {}
+        return way | ({FILTER: self.filter} if self.filter else {})
 
     @property
     def pins(self) -> dict[str, str]:
         """What a run pins of it."""
-        pins = {RETRIEVER: self.retriever, RERANKED: str(self.reranked or "")}
+        pins = {RETRIEVER: self.retriever, RERANKED: str(self.reranked or ""), FILTER: self.filter}
         return {name: value for name, value in pins.items() if value}
 
 
 def pinned_way(pins: Mapping[str, str]) -> SearchWay:
     """The way that a run pins."""
-    return SearchWay(retriever=pins.get(RETRIEVER, ""), reranked=int(pins.get(RERANKED, 0)))
+    return SearchWay(
+        retriever=pins.get(RETRIEVER, ""), reranked=int(pins.get(RERANKED, 0)), filter=pins.get(FILTER, "")
+    )
 
 
 def read_retriever(text: str) -> str | dict[str, float]:

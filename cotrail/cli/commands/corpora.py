@@ -1,10 +1,11 @@
 """`cotrail index`, `cotrail search`, `cotrail corpora`: corpora are indexed, searched by hand, listed and removed."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Annotated, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -128,6 +129,7 @@ def search(
     *,
     k: Annotated[int, option("search.k")] = 10,
     retriever: Annotated[str | None, option("search.retriever")] = None,
+    filter_: Annotated[str | None, option("search.filter", "--filter")] = None,
     explain: Annotated[bool, option("search.explain")] = False,
     json: Json = False,
 ) -> None:
@@ -135,10 +137,11 @@ def search(
 
     Example: `cotrail search mine "Where was Marit Aune born?" --explain`
     """
-    found = operations.search_corpus(corpus, query, k, retriever=retriever)
+    found = operations.search_corpus(corpus, query, k, retriever=retriever, filter=filter_)
     lists: dict[str, Found] = {}
     if explain and has_embeddings(operations.describe_corpus(corpus).analyzer):
-        lists = {way: operations.search_corpus(corpus, query, max(k, FUSED_HITS), retriever=way) for way in LISTS}
+        whole = partial(operations.search_corpus, corpus, query, max(k, FUSED_HITS), filter=filter_)
+        lists = {way: whole(retriever=way) for way in LISTS}
     if json:
         print_json({"found": found, "lists": lists} if explain else found)
         return
@@ -173,6 +176,7 @@ def index(
     again: Annotated[str | None, option("index.again")] = None,
     engine: Annotated[str | None, option("index.engine")] = None,
     dense: Annotated[str | None, option("index.dense")] = None,
+    fields: Annotated[list[str] | None, option("index.fields")] = None,
     changes: Annotated[list[str] | None, option("index.changes")] = None,
     json: Json = False,
 ) -> None:
@@ -185,9 +189,7 @@ def index(
     name = name or again
     if name is None:
         raise InputError("say with --name what runs call the corpus")
-    settings = assigned(changes or ())
-    if dense is not None:
-        settings = {"model": dense, **settings}
+    settings = _settings(dense, fields or (), changes or ())
     if not is_remote() and (named := operations.needing(name)):
         said = f"Runs that haven't ended search {name} ({named}): it is replaced only by the same paragraphs."
         console(stderr=True).print(said, soft_wrap=True, style="yellow")
@@ -212,6 +214,13 @@ def index(
     if built.recall is not None:
         console().print(f"Approximate search finds {percent(built.recall)} of what exact search does.")
     console().print(f"Revision {shortened(built.revision)}", style="dim")
+
+
+def _settings(dense: str | None, fields: Iterable[str], changes: Iterable[str]) -> dict[str, Any]:
+    """The settings of the index."""
+    kinds = {name: kind or "word" for name, _, kind in (each.partition(":") for each in fields)}
+    model = {} if dense is None else {"model": dense}
+    return model | ({"fields": kinds} if kinds else {}) | assigned(changes)
 
 
 @contextmanager

@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import asdict
 
 from cotrail.common import tables
 from cotrail.common.json_files import beginning, columns, decode, is_object, records
 from cotrail.common.refusals import refusal
 from cotrail.common.text_files import opened
-from cotrail.core.questions import Paragraph
+from cotrail.core.questions import FiledParagraph, Paragraph
 from cotrail.data.corpora import document_names, documents, hotpotqa_abstracts
 from cotrail.data.corpora.paragraph_ids import DIGEST_BYTES, DigestSet, content, identified
 from cotrail.data.datasets import format_detection, multihop_rag, strategyqa
@@ -57,11 +58,17 @@ class _Line(Struct, frozen=True):
 _FIELDS = frozenset(_Line.__struct_fields__)
 
 
-def of_object(place: str, raw: bytes) -> Iterator[Paragraph]:
-    """The paragraphs of a JSON object; CorpusError names the field that is missing, ambiguous, misspelt or empty."""
-    known = _known(decode(raw, dict[str, Any], place, CorpusError), place)
+def of_object(place: str, raw: bytes, fields: Sequence[str] = ()) -> Iterator[Paragraph]:
+    """The paragraphs of a JSON object; CorpusError names the field that is missing, ambiguous, misspelt or empty.
+
+    fields: those of its metadata that are kept with them.
+    """
+    record = decode(raw, dict[str, Any], place, CorpusError)
+    kept = {name: record[name] for name in fields if isinstance(record.get(name), str | int | float)}
+    known = _known({name: value for name, value in record.items() if name not in fields}, place)
     try:
-        return _paragraphs(msgspec.convert(known, _Line), place)
+        paragraphs = _paragraphs(msgspec.convert(known, _Line), place)
+        return (FiledParagraph(**asdict(each), fields=kept) for each in paragraphs) if kept else paragraphs
     except msgspec.ValidationError as cause:
         raise CorpusError(f"{place}: {refusal(cause, _Line, known)}; correct the record or take it out") from cause
 
@@ -132,20 +139,20 @@ KeyedForms = dict[bytes, QuestionForm]
 """Forms of lists, or of lines, by the quoted keys under which questions have their paragraphs."""
 
 
-def read_corpus(paths: Sequence[Path]) -> Iterator[Paragraph]:
+def read_corpus(paths: Sequence[Path], fields: Sequence[str] = ()) -> Iterator[Paragraph]:
     """Yield the paragraphs of the files in their order, each content once, under the first of its ids.
 
     A folder holds documents (`documents`), or files of records. A file holds paragraphs under the names above, in any
     form of records, StrategyQA's paragraphs, MultiHop-RAG's articles (which are cut into passages), questions that have
     their paragraphs with them (of StrategyQA the facts are taken), or a document; its content tells which. Paragraphs
-    that have no ids get some made from their text.
+    that have no ids get some made from their text. fields: the metadata of records that is kept with paragraphs.
     Memory: only digests are kept, about 60 bytes a paragraph.
     CorpusError: a record can't be used, an id names two paragraphs, or there is no paragraph at all.
     """
     contents, ids, digests_of_names = DigestSet(), DigestSet(), DigestSet()
     empty = True
     for path in paths:
-        for place, paragraph in _read(path, paths):
+        for place, paragraph in _read(path, paths, fields):
             _check(place, paragraph)
             new_name = digests_of_names.add(_short(f"{paragraph.id}\0{paragraph.digest}"))
             if not ids.add(_short(paragraph.id)) and new_name:
@@ -167,12 +174,12 @@ def _short(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()[:DIGEST_BYTES]
 
 
-def _read(path: Path, paths: Sequence[Path]) -> Iterator[tuple[str, Paragraph]]:
+def _read(path: Path, paths: Sequence[Path], fields: Sequence[str]) -> Iterator[tuple[str, Paragraph]]:
     """The paragraphs of a file or a folder, which is one of several."""
     if path.is_dir() and not tables.is_saved(path):
         root, files = documents.root_of(paths), documents.look_into(path).documents
         return chain.from_iterable(
-            documents.read_document(file, root) if document_names.is_document(file) else _read(file, paths)
+            documents.read_document(file, root) if document_names.is_document(file) else _read(file, paths, fields)
             for file in files
         )
     if not path.is_dir() and _is_document(path):
@@ -193,10 +200,10 @@ def _read(path: Path, paths: Sequence[Path]) -> Iterator[tuple[str, Paragraph]]:
         return _articles(path)
     kind = tables.form_of(path, CorpusError)
     if kind == "JSON":
-        return _entries(path, form)
+        return _entries(path, form, fields)
     if kind is None or (kind == "JSON Lines" and not is_object(path, CorpusError)):
         raise CorpusError(f"{path} begins with {beginning(path, CorpusError)}, which is no paragraph; {ACCEPTED}")
-    return _records(path)
+    return _records(path, fields)
 
 
 def _is_document(path: Path) -> bool:
@@ -218,20 +225,20 @@ def _articles(path: Path) -> Iterator[tuple[str, Paragraph]]:
                 yield place, identified(title, passage)
 
 
-def _entries(path: Path, form: QuestionForm | None) -> Iterator[tuple[str, Paragraph]]:
+def _entries(path: Path, form: QuestionForm | None, fields: Sequence[str]) -> Iterator[tuple[str, Paragraph]]:
     """The paragraphs of a list: of questions, as its first entry is, or of records that are each looked at."""
     as_list, lined = _keyed_forms(is_list=True), _keyed_forms(is_list=False)
     with opened(path, CorpusError) as file:
         for number, (place, raw) in enumerate(hotpotqa_abstracts.items(file, str(path))):
             if number == 0:
                 form = form or _form_of(place, raw, as_list)
-            yield from _identified(place, raw, form) if form else _of_record(place, raw, lined)
+            yield from _identified(place, raw, form) if form else _of_record(place, raw, lined, fields)
 
 
-def _records(path: Path) -> Iterator[tuple[str, Paragraph]]:
+def _records(path: Path, fields: Sequence[str]) -> Iterator[tuple[str, Paragraph]]:
     forms = _keyed_forms(is_list=False)
     for place, raw in records(path, CorpusError, total=None):
-        yield from _of_record(place, raw, forms)
+        yield from _of_record(place, raw, forms, fields)
 
 
 def _keyed_forms(*, is_list: bool) -> KeyedForms:
@@ -239,10 +246,10 @@ def _keyed_forms(*, is_list: bool) -> KeyedForms:
     return {f'"{form.paragraphs_key}"'.encode(): form for form in forms}
 
 
-def _of_record(place: str, raw: bytes, forms: KeyedForms) -> Iterator[tuple[str, Paragraph]]:
+def _of_record(place: str, raw: bytes, forms: KeyedForms, fields: Sequence[str]) -> Iterator[tuple[str, Paragraph]]:
     if form := _form_of(place, raw, forms):
         return _identified(place, raw, form)
-    return ((place, paragraph) for paragraph in of_object(place, raw))
+    return ((place, paragraph) for paragraph in of_object(place, raw, fields))
 
 
 def _form_of(place: str, raw: bytes, forms: KeyedForms) -> QuestionForm | None:

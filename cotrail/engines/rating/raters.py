@@ -139,5 +139,5 @@ RATERS: EngineCatalogue[Rater] = EngineCatalogue(
         "prompted": Prompted((_prompt("passage", "query"), ANSWERS), PromptedRater),
     },
 )
-"""Two of duplicates, one of relevance, and the run's own language model. None is a default: what a score means, and with
-it a system's threshold, is the model's."""
+"""Two of duplicates, one of relevance, and the run's own language model. None is a default: what a score means, and so a
+system's threshold, is the model's."""

@@ -29,9 +29,9 @@ from cotrail.engines.retrieval.embeddings import (
     is_whole,
     with_model,
 )
-from cotrail.engines.retrieval.engine import KEPT_EMBEDDINGS, FolderEngine, NoSettings
+from cotrail.engines.retrieval.engine import KEPT_EMBEDDINGS, FolderEngine
 from cotrail.engines.retrieval.manifest import FolderManifest
-from cotrail.engines.retrieval.tantivy import TANTIVY, TantivyRetriever
+from cotrail.engines.retrieval.tantivy import TANTIVY, Bm25Settings, TantivyRetriever
 
 
 class MappedVectors:
@@ -46,10 +46,12 @@ class MappedVectors:
         about = msgspec.convert(manifest.built, Approximation) if manifest.built else None
         self._lists = Lists(folder, about, manifest.paragraphs) if about else None
 
-    def nearest(self, vector: Vector, count: int, titles: tuple[str, ...]) -> list[tuple[float, Paragraph]]:
+    def nearest(
+        self, vector: Vector, count: int, titles: tuple[str, ...], filter_: str
+    ) -> list[tuple[float, Paragraph]]:
         """See `VectorIndex`."""
-        if titles:
-            rows = self._rows_of(titles)
+        if titles or filter_:
+            rows = [self._rows[each] for each in self._words.among(titles, filter_)]
         else:
             rows = self._lists.candidates(vector, count) if self._lists else self._nearest(vector, count)
         scores = {self._id(row): cosine(vector, self._vectors[row]) for row in rows}
@@ -76,12 +78,9 @@ class MappedVectors:
         start = int(self._ends[row - 1]) if row else 0
         return self._ids[start : int(self._ends[row])].tobytes().decode()
 
-    def _rows_of(self, titles: Iterable[str]) -> list[int]:
-        return [self._rows[each.id] for title in dict.fromkeys(titles) for each in self._words.titled(title)]
-
     @cached_property
     def _rows(self) -> dict[str, int]:
-        """The row of each id; only searches of titles need it."""
+        """The row of each id; only searches of some paragraphs need it."""
         return {self._id(row): row for row in range(len(self._ends))}
 
 
@@ -103,7 +102,7 @@ def _build(
 ) -> Approximation | None:
     (folder / "bm25").mkdir()
     with closing(KeptEmbeddings(folder.parents[1] / KEPT_EMBEDDINGS, models, settings.model)) as kept:
-        TANTIVY.build(folder / "bm25", _embedded(folder, paragraphs, kept), NoSettings())
+        TANTIVY.build(folder / "bm25", _embedded(folder, paragraphs, kept), Bm25Settings(fields=settings.fields or {}))
     count = (folder / "ends.u64").stat().st_size // array("Q").itemsize
     return approximate.build(folder, _vectors(folder, count), settings.recall) if settings.recall and count else None
 
@@ -124,7 +123,7 @@ def _embedded(folder: Path, paragraphs: Iterable[Paragraph], kept: KeptEmbedding
 
 
 def _open(models: Path, folder: Path, manifest: FolderManifest) -> HybridRetriever:
-    bm25 = msgspec.structs.replace(manifest, analyzer=TANTIVY.ranking(NoSettings()).analyzer)
+    bm25 = msgspec.structs.replace(manifest, analyzer=TANTIVY.ranking(Bm25Settings()).analyzer)
     words = TantivyRetriever(folder / "bm25", bm25)
     return HybridRetriever(words, MappedVectors(folder, manifest, words), manifest, models)
 
@@ -135,7 +134,7 @@ def dense_engine(models: Path) -> FolderEngine:
         name="dense",
         library="faiss-cpu",
         settings=DenseSettings,
-        ranking=partial(with_model, TANTIVY.ranking(NoSettings()), models),
+        ranking=partial(with_model, TANTIVY.ranking(Bm25Settings()), models),
         build=partial(_build, models),
         open=partial(_open, models),
     )

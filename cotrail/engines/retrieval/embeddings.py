@@ -19,6 +19,7 @@ from cotrail.core.questions import Hit, Paragraph
 from cotrail.engines.embedding.cosine_similarity import Vector
 from cotrail.engines.embedding.embedders import EMBEDDERS
 from cotrail.engines.engine_catalogue import NamedEngine
+from cotrail.engines.retrieval.filters import Fields, check_fields
 from cotrail.engines.retrieval.fusion import (
     FUSED_HITS,
     HybridOptions,
@@ -48,6 +49,7 @@ class DenseSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     model: an embedder of `cotrail models`. retriever: how it is searched where a search doesn't say.
     rank_constant: of reciprocal rank fusion (Cormack et al. 2009): a hit of rank r in a list has 1 / (constant + r).
+    fields: the metadata by which it can be filtered, and its kinds.
     recall: the share of what exact search finds that an approximate one has to find; search is exact without it.
     """
 
@@ -55,6 +57,10 @@ class DenseSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     retriever: Way = "dense"
     rank_constant: Annotated[int, Meta(ge=0)] = 60
     recall: Annotated[float, Meta(gt=0, le=1)] | UnsetType = UNSET
+    fields: Fields | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        check_fields(self.fields or {})
 
 
 def with_model(words: Ranking, models: Path, settings: DenseSettings) -> Ranking:
@@ -78,8 +84,13 @@ def opened(model: NamedEngine[Embedder]) -> Embedder:
 class VectorIndex(Protocol):
     """Embeddings of paragraphs that can be compared with a query's."""
 
-    def nearest(self, vector: Vector, count: int, titles: tuple[str, ...]) -> list[tuple[float, Paragraph]]:
-        """The `count` paragraphs of the highest cosines, of these titles if any are given, equal ones by id."""
+    def nearest(
+        self, vector: Vector, count: int, titles: tuple[str, ...], filter_: str
+    ) -> list[tuple[float, Paragraph]]:
+        """The `count` paragraphs of the highest cosines, equal ones by id.
+
+        titles: only those of these, if any are given; filter_: only those that it lets through, all where it is empty.
+        """
 
 
 class HybridRetriever:
@@ -137,7 +148,7 @@ class HybridRetriever:
 
     def _dense(self, request: SearchRequest, count: int) -> tuple[Hit, ...]:
         vector = np.asarray(self._embedder.embed([request.query], "query")[0], np.float32)
-        nearest = self._vectors.nearest(vector, count, request.titles)
+        nearest = self._vectors.nearest(vector, count, request.titles, request.options.get("filter", ""))
         return numbered(Hit(paragraph=paragraph, rank=0, score=score) for score, paragraph in nearest)
 
     def _fused(self, request: SearchRequest, dense: Any, way: Way | Weights, count: int) -> tuple[Hit, ...]:

@@ -29,11 +29,12 @@ class Bm25Options(Struct, frozen=True, forbid_unknown_fields=True):
     """Options of a search.
 
     field: what the query is compared with: title and text, or the title alone. distinct: paragraphs of the same text
-        count as one, see `best`.
+        count as one, see `best`. filter: what the metadata of hits has to be, see `filters`; empty for anything.
     """
 
     field: Literal["all", "title"] = "all"
     distinct: bool = False
+    filter: str = ""
 
 
 def best(ranked: Callable[[int], tuple[Hit, ...]], count: int, *, distinct: bool) -> tuple[Hit, ...]:

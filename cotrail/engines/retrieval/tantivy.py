@@ -11,12 +11,16 @@ from pathlib import Path
 
 import msgspec
 import tantivy
+from msgspec import Struct
 
+from cotrail.common.printable_text import cut
 from cotrail.core.ports.retriever import SearchRequest, picked
-from cotrail.core.questions import Hit, Paragraph
-from cotrail.engines.retrieval.engine import FolderEngine, NoSettings
+from cotrail.core.questions import FiledParagraph, Hit, Paragraph
+from cotrail.engines.retrieval.engine import FolderEngine
+from cotrail.engines.retrieval.filters import Fields, check_fields, check_filter
 from cotrail.engines.retrieval.manifest import FolderManifest, Ranking
 from cotrail.engines.retrieval.search_server import Bm25Options, best
+from cotrail.errors import StepError
 
 # Text analysis of titles, texts and queries: like Elasticsearch's `english` analyzer, from tantivy's parts.
 
@@ -95,13 +99,22 @@ MAX_OF_A_TITLE = 10_000
 """More paragraphs than any page has."""
 
 
-def _build(folder: Path, paragraphs: Iterable[Paragraph], _: NoSettings) -> None:
+class Bm25Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Settings of an index; fields: the metadata by which it can be filtered, and its kinds."""
+
+    fields: Fields = {}
+
+    def __post_init__(self) -> None:
+        check_fields(self.fields)
+
+
+def _build(folder: Path, paragraphs: Iterable[Paragraph], settings: Bm25Settings) -> None:
     # Within a segment tantivy orders equal scores by position, so that sorting by id orders them by id.
-    index = tantivy.Index(_schema(), str(folder), reuse=False, sort_by_field="id")
+    index = tantivy.Index(_schema(settings.fields), str(folder), reuse=False, sort_by_field="id")
     index.register_tokenizer("english", english())
     with _writer(index) as writer:
         for paragraph in paragraphs:
-            writer.add_document(_document(paragraph))
+            writer.add_document(_document(paragraph, settings.fields))
 
 
 @contextmanager
@@ -120,7 +133,7 @@ def _writer(index: tantivy.Index) -> Iterator[tantivy.IndexWriter]:
     writer.wait_merging_threads()
 
 
-def _schema() -> tantivy.Schema:
+def _schema(fields: Fields) -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("id", tokenizer_name="raw", index_option="basic", fast=True)
     builder.add_text_field("whole_title", tokenizer_name="raw", index_option="basic")
@@ -128,10 +141,15 @@ def _schema() -> tantivy.Schema:
     builder.add_text_field("title", tokenizer_name="english", index_option="freq")
     builder.add_text_field("text", tokenizer_name="english", index_option="freq")
     builder.add_bytes_field("paragraph", stored=True, indexed=False)
+    for name, kind in fields.items():
+        if kind == "number":
+            builder.add_float_field(name, indexed=True, fast=True)
+        else:
+            builder.add_text_field(name, tokenizer_name="raw", index_option="basic", fast=True)
     return builder.build()
 
 
-def _document(paragraph: Paragraph) -> tantivy.Document:
+def _document(paragraph: Paragraph, fields: Fields) -> tantivy.Document:
     document = tantivy.Document()
     document.add_text("id", paragraph.id)
     document.add_text("whole_title", paragraph.title)
@@ -139,6 +157,12 @@ def _document(paragraph: Paragraph) -> tantivy.Document:
     document.add_text("text", plain(paragraph.text))
     # The whole paragraph, since the other fields can't be read back.
     document.add_bytes("paragraph", msgspec.msgpack.encode(paragraph))
+    values = paragraph.fields if isinstance(paragraph, FiledParagraph) else {}
+    for name in fields.keys() & values.keys():
+        if fields[name] == "word":
+            document.add_text(name, str(values[name]))
+        elif isinstance(value := values[name], int | float):
+            document.add_float(name, float(value))
     return document
 
 
@@ -167,7 +191,8 @@ class TantivyRetriever:
         self.manifest = manifest
         if manifest.analyzer != ANALYZER:
             raise ValueError("it was built by another version of cotrail")
-        index = _open(folder)
+        self._fields: Fields = manifest.settings.get("fields", {})
+        self._index = index = _open(folder)
         self._searcher = index.searcher()
         if self._searcher.num_docs != manifest.paragraphs:
             raise ValueError("paragraphs are missing")
@@ -187,12 +212,15 @@ class TantivyRetriever:
         too, and of the best `count` those of these titles, in any case, are kept (IRCoT's released code).
         """
         options, words = request.options_as(Bm25Options), self._words(request.query)
+        chosen = self._filtered(options.filter) if options.filter else None
         if request.count < 1 or not words:
             return ()
         matches = self._matches(words, ("title",) if options.field == "title" else ("title", "text"))
         titles, after = request.titles, bool(request.titles) and request.scope == "after"
         if titles:
             matches = self._named(matches, titles) if after else self._titled(matches, titles)
+        if chosen is not None:
+            matches = _leaving_scores(matches, chosen)
         hits = best(partial(self._ranked, matches), request.count, distinct=options.distinct)
         return picked(hits, titles) if after else hits
 
@@ -218,12 +246,28 @@ class TantivyRetriever:
         hits = self._searcher.search(query, limit=MAX_OF_A_TITLE, count=False).hits
         return tuple(sorted((self._load(address) for _, address in hits), key=lambda paragraph: paragraph.id))
 
+    def among(self, titles: Sequence[str], filter_: str) -> list[str]:
+        """The ids of the paragraphs of these titles, if any are given, that the filter lets through."""
+        query = self._filtered(filter_) if filter_ else tantivy.Query.all_query()
+        if titles:
+            query = self._titled(query, titles)
+        hits = self._searcher.search(query, limit=max(self._searcher.num_docs, 1), count=False).hits
+        return [self._load(address).id for _, address in hits]
+
+    def _filtered(self, filter_: str) -> tantivy.Query:
+        checked = check_filter(filter_, self._fields)
+        try:
+            return self._index.parse_query(checked, default_field_names=[])
+        except ValueError as error:
+            raise StepError(f"the filter {cut(filter_, 100)!r} can't be read ({error}); see Lucene's syntax") from error
+
     def every(self) -> Iterator[Paragraph]:
         """All paragraphs, in the order of the index."""
         for segment in range(self._searcher.num_segments):
             with suppress(ValueError):  # behind the last one
                 for place in itertools.count():
-                    yield self._load(tantivy.DocAddress(segment, place))
+                    stored = self._searcher.doc(tantivy.DocAddress(segment, place))["paragraph"][0]
+                    yield msgspec.msgpack.decode(stored, type=FiledParagraph)
 
     def _words(self, text: str) -> list[str]:
         return self._analyzer.analyze(plain(text))
@@ -238,9 +282,7 @@ class TantivyRetriever:
         )
 
     def _titled(self, matches: tantivy.Query, titles: Sequence[str]) -> tantivy.Query:
-        titled = tantivy.Query.term_set_query(self._schema, "whole_title", list(titles))
-        # A constant score of 0: the titles select paragraphs and leave their scores unchanged.
-        return matches.and_must_match(tantivy.Query.const_score_query(titled, 0.0))
+        return _leaving_scores(matches, tantivy.Query.term_set_query(self._schema, "whole_title", list(titles)))
 
     def _named(self, matches: tantivy.Query, titles: Sequence[str]) -> tantivy.Query:
         """Adds the titles' words to the query: a single title's must match, those of several only score."""
@@ -264,9 +306,15 @@ class TantivyRetriever:
         return self._decoder.decode(self._searcher.doc(address)["paragraph"][0])
 
 
+def _leaving_scores(matches: tantivy.Query, chosen: tantivy.Query) -> tantivy.Query:
+    """What matches of those that are chosen; a constant score of 0 leaves scores as they are."""
+    return matches.and_must_match(tantivy.Query.const_score_query(chosen, 0.0))
+
+
 TANTIVY = FolderEngine(
     name="tantivy",
     library="tantivy",
+    settings=Bm25Settings,
     ranking=lambda _: Ranking(analyzer=ANALYZER, k1=K1, b=B),
     build=_build,
     open=TantivyRetriever,

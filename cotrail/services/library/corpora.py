@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta, Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.retrieve import Field
@@ -18,6 +18,7 @@ from cotrail.data.corpora.documents import look_into
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.knowledge.store import SOURCES, KnowledgeStore, find_source
 from cotrail.engines.retrieval.engine import DEFAULT_INDEX, NewIndex
+from cotrail.engines.retrieval.filters import LONGEST
 from cotrail.engines.retrieval.manifest import IndexManifest, Revision, unknown
 from cotrail.engines.retrieval.search_server import Bm25Options
 from cotrail.errors import InputError, StepError, UnavailableError, UnknownNameError
@@ -62,7 +63,7 @@ def index(paths: Sequence[Path], name: str, new: NewIndex = DEFAULT_INDEX) -> In
     new one isn't the same.
     """
     others = (file.name for path in paths if path.is_dir() for file in look_into(path).others)
-    return _indexed(read_corpus(paths), name, new, others)
+    return _indexed(read_corpus(paths, tuple(new.settings.get("fields", ()))), name, new, others)
 
 
 def index_again(corpus: str, name: str, new: NewIndex = DEFAULT_INDEX) -> Indexed:
@@ -73,7 +74,9 @@ def index_again(corpus: str, name: str, new: NewIndex = DEFAULT_INDEX) -> Indexe
     opened = seen_corpora().open(corpus)
     try:
         if isinstance(opened, WholeCorpus):
-            return _indexed(opened.every(), name, new)
+            fields = seen_corpora().manifests()[corpus].settings.get("fields")
+            settings = {**({"fields": fields} if fields else {}), **new.settings}
+            return _indexed(opened.every(), name, replace(new, settings=settings))
     except StepError as error:
         raise InputError(str(error)) from error
     raise InputError(f"the corpus {corpus!r} is on a server, and isn't read as a whole; index its files again")
@@ -227,6 +230,7 @@ def _matched(query: str) -> Callable[[Paragraph], tuple[str, ...]]:
 
 
 Count = Annotated[int, Meta(ge=1, le=1000)]
+Filter = Annotated[str, Meta(min_length=1, max_length=LONGEST)]
 Query = Annotated[str, Meta(min_length=1, max_length=100_000)]
 
 
@@ -239,13 +243,15 @@ def search_corpus(
     *,
     distinct: bool = False,
     retriever: str | None = None,
+    filter: Filter | None = None,  # noqa: A002 - as requests call it
 ) -> Found:
     """Search a corpus by hand.
 
     field: what the query is compared with, title and text or the title alone; distinct: paragraphs of the same text
-    count as one; retriever: of a dense or hybrid corpus, another way to search it than its own.
+    count as one; retriever: of a dense or hybrid corpus, another way to search it than its own; filter: what the
+    metadata of hits has to be, in Lucene's syntax.
     """
-    return search(corpus, query, k, Bm25Options(field=field, distinct=distinct), retriever)
+    return search(corpus, query, k, Bm25Options(field=field, distinct=distinct, filter=filter or ""), retriever)
 
 
 @operation("corpora.paragraph", "GET", "/corpora/{corpus}/paragraphs/{paragraph}", Scope.READ)

@@ -82,17 +82,17 @@ def _check_search_way(run: ResolvedRun) -> None:
     way, store = run.request.search_way, corpora_of(settings())
     if way != SearchWay() and not run.system.needs.corpus:
         raise InputError(
-            f"with these settings {run.request.system} searches no corpus: leave out `retriever` and `rerank`"
+            f"with these settings {run.request.system} searches no corpus: leave out `retriever`, `filter` and `rerank`"
         )
-    for name in run.corpora if way.retriever else ():
+    for name in run.corpora if way.options else ():
         with suppress(UnknownNameError):  # a fork of a run whose corpus was removed takes over what was found there
             corpus = store.open(name)
             try:
                 corpus.search(SearchRequest(query="", count=0, options=way.options))
             except StepError as error:
                 raise InputError(
-                    f"the corpus {name} can't be searched by {way.retriever}: {error}. One that was indexed with "
-                    "`--dense MODEL` is searched by bm25, dense, hybrid, or weights as bm25=0.3,dense=0.7"
+                    f"the corpus {name} can't be searched by {way.retriever or way.filter}: {error}. One that was "
+                    "indexed with `--dense MODEL` is searched by bm25, dense, hybrid, or weights as bm25=0.3,dense=0.7"
                 ) from error
 
 

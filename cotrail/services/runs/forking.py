@@ -41,7 +41,7 @@ from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
 
 NUMBER_FIELDS = ("seed", "temperature")
-FIELDS = ("model", "profile", "serving", "retriever", "rerank", "rerank_depth", *NUMBER_FIELDS)
+FIELDS = ("model", "profile", "serving", "retriever", "filter", "rerank", "rerank_depth", *NUMBER_FIELDS)
 """What a fork may change of a run apart from its system's settings and its engines, which go by their roles."""
 
 _KEPT = ("request", "files", "judges")
@@ -195,6 +195,7 @@ def _request(record: RunRecord, budgets: Budgets, changes: Mapping[str, Any]) ->
     way = pinned_way(record.knowledge)
     values: dict[str, Any] = {
         "retriever": way.retriever or None,
+        "filter": way.filter or None,
         **(
             {"rerank": _engine_name(record, RELEVANCE_RATER.name), "rerank_depth": way.reranked} if way.reranked else {}
         ),

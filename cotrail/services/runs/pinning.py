@@ -178,7 +178,7 @@ def recorded_file(run: str, record: Mapping[str, str]) -> Path:
 def provenance_of_request(request: RunRequest) -> dict[str, Any]:
     """What the record says of the request: its fields, the rule that stops it, and its files."""
     seldom = ("map", "corpora", "question_budget", "run_budget", "serving", "repeat", "until", "plan")
-    written = without_unused(_as_recorded(request), *seldom, "retriever", "rerank", "rerank_depth")
+    written = without_unused(_as_recorded(request), *seldom, "retriever", "filter", "rerank", "rerank_depth")
     kept = written.keys() - {*LABEL_FIELDS, "question"}
     return {
         "request": {key: value for key, value in written.items() if key in kept},

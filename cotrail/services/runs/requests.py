@@ -93,6 +93,7 @@ class RunRequest(RunFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fie
     prompt: str | None = None
     retrieval_count: RetrievalCount | None = None
     retriever: str | None = None
+    filter: Annotated[str, Meta(min_length=1, max_length=10_000)] | None = None
     rerank: str | None = None
     rerank_depth: RetrievalCount | None = None
     max_sentences: Positive | None = None
@@ -132,7 +133,9 @@ class RunRequest(RunFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def search_way(self) -> SearchWay:
         """How its searches are made, apart from the model that reranks."""
         return SearchWay(
-            retriever=self.retriever or "", reranked=(self.rerank_depth or RERANKED_HITS) if self.rerank else 0
+            retriever=self.retriever or "",
+            reranked=(self.rerank_depth or RERANKED_HITS) if self.rerank else 0,
+            filter=self.filter or "",
         )
 
     @property

@@ -14,10 +14,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
-from cotrail.core.questions import Paragraph
+from cotrail.core.questions import FiledParagraph, Paragraph
 from cotrail.engines.retrieval.elasticsearch.client import BUSY_STATUSES, BusyError, ElasticsearchClient, Fault
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove, with_manifest
 from cotrail.engines.retrieval.engine import CountCallback, ServerEngine
+from cotrail.engines.retrieval.filters import Fields, check_fields
 from cotrail.engines.retrieval.manifest import IndexManifest, Revision, installed
 from cotrail.engines.retrieval.search_engines import server_engine
 from cotrail.errors import CorpusError, CotrailError, InputError
@@ -88,11 +89,31 @@ class Documents(Struct, frozen=True, kw_only=True):
     of: Callable[[Iterable[Paragraph]], Iterator[tuple[Paragraph, bytes]]]
 
 
-def plain(engine: ServerEngine) -> AbstractContextManager[Documents]:
-    """Documents that are paragraphs."""
+def plain(engine: ServerEngine, fields: Fields | None = None) -> AbstractContextManager[Documents]:
+    """Documents that are paragraphs, with the fields by which they can be filtered."""
     return nullcontext(
-        Documents(engine=engine, of=lambda paragraphs: ((p, msgspec.json.encode(p)) for p in paragraphs))
+        Documents(
+            engine=filed(engine, fields or {}),
+            settings={"fields": fields} if fields else {},
+            of=lambda paragraphs: ((each, msgspec.json.encode(document_of(each))) for each in paragraphs),
+        )
     )
+
+
+_KINDS = {"word": {"type": "keyword"}, "number": {"type": "double"}}
+
+
+def filed(engine: ServerEngine, fields: Fields) -> ServerEngine:
+    """The engine, whose documents have these fields too; raises InputError for names that they can't have."""
+    check_fields(fields)
+    properties = engine.mappings["properties"] | {name: _KINDS[kind] for name, kind in fields.items()}
+    return structs.replace(engine, mappings=engine.mappings | {"properties": properties})
+
+
+def document_of(paragraph: Paragraph) -> dict[str, Any]:
+    """The paragraph as a document."""
+    fields = paragraph.fields if isinstance(paragraph, FiledParagraph) else {}
+    return {"id": paragraph.id, "title": paragraph.title, "text": paragraph.text, **fields}
 
 
 def build_index(

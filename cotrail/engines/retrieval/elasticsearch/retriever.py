@@ -28,6 +28,7 @@ from cotrail.engines.retrieval.elasticsearch.client import (
     RefusedError,
 )
 from cotrail.engines.retrieval.elasticsearch.index import Located, definition_of, sequence_numbers
+from cotrail.engines.retrieval.filters import check_filter
 from cotrail.engines.retrieval.manifest import IndexManifest
 from cotrail.engines.retrieval.search_server import Bm25Options, Fields, best
 from cotrail.errors import CorpusChangedError, StepError, TransientStepError
@@ -213,6 +214,7 @@ class ElasticsearchRetriever:
         options, query, titles = request.options_as(Bm25Options), request.query, request.titles
         if request.count < 1 or not query.strip():
             return ()
+        chosen = self.filtered(options.filter) if options.filter else None
         names, after = self._located.fields, bool(titles) and request.scope == "after"
         matches = _matches(_valid(query), (names.title,) if options.field == "title" else (names.title, names.text))
         if titles:
@@ -221,6 +223,8 @@ class ElasticsearchRetriever:
                 if after
                 else {"bool": {"must": [matches], "filter": [self.titles_filter(titles)]}}
             )
+        if chosen is not None:
+            matches = {"bool": {"must": [matches], "filter": [chosen]}}
         hits = best(partial(self._ranked, matches), request.count, distinct=options.distinct)
         return picked(hits, titles) if after else hits
 
@@ -241,6 +245,12 @@ class ElasticsearchRetriever:
     def titles_filter(self, titles: Sequence[str]) -> QueryBody:
         """The query for paragraphs of exactly these titles."""
         return {"terms": {self._whole_title(): [_valid(title) for title in titles]}}
+
+    def filtered(self, filter_: str) -> QueryBody:
+        """The query for paragraphs that a filter lets through; of an index of others it may name any field."""
+        fields = self.manifest.settings.get("fields", {})
+        checked = check_filter(filter_, fields) if self.manifest.engine else filter_
+        return {"query_string": {"query": checked, "fields": ["id"], "analyze_wildcard": False}}
 
     def _whole_title(self) -> str:
         field = self._located.fields.whole_title

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.questions import Paragraph
-from cotrail.engines.retrieval.elasticsearch.building import DRAFT, build_index
+from cotrail.engines.retrieval.elasticsearch.building import DRAFT, build_index, plain
 from cotrail.engines.retrieval.elasticsearch.client import ElasticsearchClient, RefusedError
 from cotrail.engines.retrieval.elasticsearch.index import (
     ANALYZER,
@@ -58,13 +58,13 @@ class ElasticsearchStore:
             raise InputError(f"the corpus {name!r} is an index that search.toml names, and is only read; take another")
         alias = self._prefix + checked_name(name)
         build = partial(build_index, self._client, alias, self._settings, paragraphs, new.progress, new.engine)
-        if not new.settings:
-            return build()
         if "model" not in new.settings:
-            raise InputError(
-                f"only an index with embeddings, which has a `model`, has settings of its own: put {min(new.settings)} "
-                "into search.toml, which has those of all indexes of the search server"
-            )
+            if others := sorted(new.settings.keys() - {"fields"}):
+                raise InputError(
+                    f"only an index with embeddings, which has a `model`, has settings of its own: put {others[0]} "
+                    "into search.toml, which has those of all indexes of the search server"
+                )
+            return build(partial(plain, fields=new.settings.get("fields", {})))
         if "recall" in new.settings:
             raise InputError("search on a server is exact: leave out `recall`, or take `--engine dense` for a folder")
         try:

@@ -16,7 +16,7 @@ import numpy as np
 
 from cotrail.core.questions import Paragraph
 from cotrail.engines.embedding.cosine_similarity import Vector, cosine
-from cotrail.engines.retrieval.elasticsearch.building import Documents
+from cotrail.engines.retrieval.elasticsearch.building import Documents, document_of, filed
 from cotrail.engines.retrieval.elasticsearch.retriever import MOST_HITS, ElasticsearchRetriever
 from cotrail.engines.retrieval.embeddings import (
     MARGIN,
@@ -49,6 +49,7 @@ def embedding(engine: ServerEngine, values: Mapping[str, Any], models: Path, fol
             raise InputError(
                 f"{settings.model} makes embeddings of {length:,} numbers, and at most {MOST_NUMBERS:,} fit"
             )
+        engine = filed(engine, settings.fields or {})
         mappings = engine.mappings | {"properties": engine.mappings["properties"] | _fields(engine.name, length)}
         with_fields = msgspec.structs.replace(
             engine,
@@ -63,7 +64,7 @@ def _documents(kept: KeptEmbeddings, paragraphs: Iterable[Paragraph]) -> Iterato
     for paragraph, numbers in kept.with_each(paragraphs):
         vector = np.frombuffer(numbers, "<f4").tolist()
         fields = {VECTOR: vector, EMBEDDING: base64.b64encode(numbers).decode()}
-        yield paragraph, msgspec.json.encode(msgspec.structs.asdict(paragraph) | fields)
+        yield paragraph, msgspec.json.encode(document_of(paragraph) | fields)
 
 
 def _fields(server: str, length: int) -> dict[str, Any]:
@@ -86,11 +87,14 @@ class ServerVectors:
     def __init__(self, words: ElasticsearchRetriever) -> None:
         self._words = words
 
-    def nearest(self, vector: Vector, count: int, titles: tuple[str, ...]) -> list[tuple[float, Paragraph]]:
+    def nearest(
+        self, vector: Vector, count: int, titles: tuple[str, ...], filter_: str
+    ) -> list[tuple[float, Paragraph]]:
         """See `VectorIndex`."""
+        among = self._among(titles, filter_)
         limit = min(count + MARGIN, MOST_HITS)
         while True:
-            found = self._words.documents(self._body(vector.tolist(), limit, titles))
+            found = self._words.documents(self._body(vector.tolist(), limit, among))
             scores = [cosine(vector, _numbers(source)) for _, source in found]
             if len(found) < limit or limit == MOST_HITS or is_whole(scores, count):
                 break
@@ -98,8 +102,12 @@ class ServerVectors:
         paragraphs = (paragraph for paragraph, _ in found)
         return sorted(zip(scores, paragraphs, strict=True), key=lambda each: (-each[0], each[1].id))[:count]
 
-    def _body(self, query: list[float], limit: int, titles: tuple[str, ...]) -> dict[str, Any]:
-        among = self._words.titles_filter(titles) if titles else {"match_all": {}}
+    def _among(self, titles: tuple[str, ...], filter_: str) -> dict[str, Any]:
+        filters = [self._words.titles_filter(titles)] if titles else []
+        filters += [self._words.filtered(filter_)] if filter_ else []
+        return {"bool": {"filter": filters}} if filters else {"match_all": {}}
+
+    def _body(self, query: list[float], limit: int, among: dict[str, Any]) -> dict[str, Any]:
         if self._words.manifest.engine == "opensearch":
             script = {"field": VECTOR, "query_value": query, "space_type": "cosinesimil"}
             compared = {"lang": "knn", "source": "knn_score", "params": script}

@@ -179,16 +179,13 @@ class StepEngines:
 
     @property
     def binding(self) -> Binding:
-        """See `Engines`."""
         return self._run.binding
 
     @property
     def cancellation(self) -> Cancellation:
-        """See `Engines`."""
         return self._cancellation
 
     def language_model(self, role: str = MODEL) -> LanguageModel:
-        """See `Engines`."""
         self._check_role(role)
         model = self._loaded.language_model(self._run, role)
         if self._read_answers is None:
@@ -205,7 +202,6 @@ class StepEngines:
         return open_pipeline(name)
 
     def retriever(self, corpus: str = "") -> Corpus:
-        """See `Engines`."""
         name, pinned = self.binding.corpus(corpus)
         if self.binding.corpora and not pinned:
             raise SystemBrokenError(
@@ -216,12 +212,10 @@ class StepEngines:
         return self._loaded.retriever(self._run, corpus)
 
     def knowledge(self, source: Source) -> Knowledge:
-        """See `Engines`."""
         check_declared(f'knowledge=("{source}",)', self.binding.pins.get(source))
         return self._loaded.knowledge(self._run, source)
 
     def ask(self, role: BatchedRole[Any, RequestT, ResultT], request: RequestT) -> ResultT:
-        """See `Engines`."""
         self._check_role(role.name)
         return self._loaded.engine(self._run, role).do(request)
 

@@ -42,7 +42,6 @@ class TextServer(ServerAddress, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def for_long_texts(self) -> str:
-        """See `ServerAddress`."""
         return (
             f"have the server cut what is too long, by `extra` in the table of {self.model}: "
             "{ truncate = true } for TEI, { truncate_prompt_tokens = -1 } for vLLM"
@@ -80,7 +79,6 @@ class EmbeddingServer(TextServer, frozen=True, kw_only=True, forbid_unknown_fiel
 
     @property
     def path(self) -> str:
-        """See `TextServer`."""
         return "/embed" if self.api == "tei" else "/embeddings"
 
 
@@ -107,5 +105,4 @@ class RerankServer(TextServer, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def path(self) -> str:
-        """See `TextServer`."""
         return "/rerank"

@@ -61,12 +61,11 @@ class EntailmentScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ScriptedEntailer(ScriptedEngine[EntailmentScript]):
-    """Judges by a script."""
+    """Judges by a script; see `Entailer`."""
 
     form = EntailmentScript
 
     def judge(self, pairs: Sequence[EntailmentPair]) -> list[Entailed]:
-        """See `Entailer`."""
         return [self._script.judgement(pair.premise, pair.hypothesis).entailed for pair in pairs]
 
 
@@ -109,7 +108,7 @@ def prompted_identity(name: str, model: str) -> str:
 
 
 class PromptedEntailer:
-    """Asks a language model twice for each pair; a premise that is too long is cut at its end."""
+    """Asks a language model twice for each pair; a premise that is too long is cut at its end; see `Entailer`."""
 
     def __init__(self, model: LanguageModel, name: str = "prompted") -> None:
         self._model = model
@@ -117,7 +116,6 @@ class PromptedEntailer:
 
     @property
     def identity(self) -> str:
-        """See `Entailer`."""
         return self._identity
 
     def judge(self, pairs: Sequence[EntailmentPair]) -> list[Entailed]:
@@ -167,11 +165,9 @@ class Transformers(FolderTable, frozen=True, tag="transformers"):
 
     @property
     def digest(self) -> str:
-        """See `FolderTable`."""
         return hashlib.sha256(canonical([folder_digest(self.path), self.labels])).hexdigest()
 
     def load(self, identity: str, profile: Profile) -> Entailer:
-        """See `FolderTable`."""
         from cotrail.engines.entailment.transformers import TransformersEntailer
 
         return TransformersEntailer(self.path, identity, profile, self.labels)
@@ -184,7 +180,7 @@ class ScriptedEntailerTable(ScriptTable, frozen=True, tag="scripted"):
 
 
 class Prompted(Struct, frozen=True):
-    """The run's own language model, asked by a prompt."""
+    """The run's own language model, asked by a prompt; see `OpensEngine`."""
 
     library: ClassVar[Library] = None
 
@@ -202,11 +198,9 @@ class Prompted(Struct, frozen=True):
         """See `Installable`: every run has a language model."""
 
     def identity(self, name: str, model: str) -> str:
-        """See `OpensEngine`."""
         return prompted_identity(name, model)
 
     def open(self, name: str, profile: Profile, open_model: OpenModel) -> Entailer:  # noqa: ARG002 - the model's own
-        """See `OpensEngine`."""
         return PromptedEntailer(open_model(), name)
 
 

@@ -32,12 +32,11 @@ class RatingScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class ScriptedRater(ScriptedEngine[RatingScript]):
-    """Scores by a script."""
+    """Scores by a script; see `Rater`."""
 
     form = RatingScript
 
     def rate(self, ratings: Sequence[Rating]) -> list[Rated]:
-        """See `Rater`."""
         return [self._rated(each) for each in ratings]
 
     def _rated(self, rating: Rating) -> Rated:
@@ -60,7 +59,6 @@ class CrossEncoders(FolderTable, frozen=True, tag="sentence-transformers"):
     library: ClassVar[Library] = ("sentence_transformers", "evidence")
 
     def load(self, identity: str, profile: Profile) -> Rater:
-        """See `FolderTable`."""
         from cotrail.engines.rating.cross_encoder import CrossEncoderRater
 
         return CrossEncoderRater(self.path, identity, profile)
@@ -72,7 +70,6 @@ class LateInteraction(FolderTable, frozen=True, tag="late-interaction"):
     library: ClassVar[Library] = ("transformers", "evidence")
 
     def load(self, identity: str, profile: Profile) -> Rater:
-        """See `FolderTable`."""
         from cotrail.engines.rating.late_interaction import LateInteractionRater
 
         return LateInteractionRater(self.path, identity, profile)
@@ -82,7 +79,6 @@ class Server(ServerTable, RerankServer, frozen=True, tag_field="engine", tag="se
     """A rater behind a server."""
 
     def load(self, identity: str, limiter: RateLimiter) -> Rater:
-        """See `ServerTable`."""
         from cotrail.engines.rating.served import ServedRater
 
         return ServedRater(self, identity, limiter)

@@ -43,7 +43,7 @@ class _Scored(Struct, frozen=True):
 
 
 class ServedRater:
-    """A model that a server runs.
+    """A model that a server runs; see `Rater`.
 
     server, identity: its table, and its identity; limiter: shares out what its account may use.
     Each rating is a request, or several where it has more texts than `batch_size`; never do two share one, since some
@@ -59,7 +59,6 @@ class ServedRater:
 
     @property
     def identity(self) -> str:
-        """See `Rater`."""
         return self._identity
 
     def rate(self, ratings: Sequence[Rating]) -> list[Rated]:

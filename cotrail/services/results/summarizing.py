@@ -81,7 +81,7 @@ AT_ONCE = 100
 class Goes(Protocol):
     """Says whether to go on."""
 
-    def __call__(self) -> bool: ...  # noqa: D102
+    def __call__(self) -> bool: ...
 
 
 def for_seconds(seconds: float) -> Goes:

@@ -92,7 +92,7 @@ def _ends(model: Any, tokenizer: Any) -> set[int]:
 
 
 class TransformersModel:
-    """A model that transformers loads.
+    """A model that transformers loads; see `LanguageModel`.
 
     path, name: a folder saved by transformers or a GGUF file, and the identity's name.
     profile: `fast` works on up to `slots` prompts at once and reuses prefixes that it read before; `deterministic`
@@ -120,11 +120,9 @@ class TransformersModel:
 
     @property
     def identity(self) -> str:
-        """See `LanguageModel`."""
         return self._identity
 
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
-        """See `LanguageModel`."""
         packed = self._packed(request)
         scheduled = self._scheduled(packed, request)
         scheduled.cancellation = cancellation
@@ -153,7 +151,6 @@ class TransformersModel:
         return choice.shares
 
     def interrupt(self) -> None:
-        """See `LanguageModel`."""
         self._scheduler.interrupt()
 
     def _packed(self, request: GenerationRequest) -> Prompt:
@@ -260,7 +257,7 @@ _METASPACE = {
 
 
 class GrammarConstraint:
-    """Holds a generation to its grammars, token by token.
+    """Holds a generation to its grammars, token by token; see `Constraint`.
 
     matchers: of each grammar that could be compiled.
     """
@@ -271,7 +268,6 @@ class GrammarConstraint:
         self._matcher = matchers.get(guide.grammar)
 
     def masked(self, logits: torch.Tensor) -> torch.Tensor:
-        """See `Constraint`."""
         if self._matcher is None:
             return logits
         allowed = torch.frombuffer(bytearray(self._matcher.compute_logit_bias()), dtype=torch.uint8)[
@@ -287,7 +283,6 @@ class GrammarConstraint:
         return logits.masked_fill(refused, -torch.inf)
 
     def take(self, token: int) -> None:
-        """See `Constraint`."""
         # Where another grammar begins, this token has ended the former one's part and belongs to neither matcher.
         if self._guide.follow():
             self._matcher = self._matchers.get(self._guide.grammar)

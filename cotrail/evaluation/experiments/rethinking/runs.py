@@ -106,7 +106,6 @@ class Answered(ReadQuestion, frozen=True, kw_only=True):
 
     @property
     def has_answer(self) -> bool:
-        """See `ReadQuestion`."""
         return self.answer is not None
 
 

@@ -48,7 +48,6 @@ class Searched(ReadQuestion, frozen=True, kw_only=True):
 
     @property
     def has_answer(self) -> bool:
-        """See `ReadQuestion`."""
         return self.score is not None
 
 

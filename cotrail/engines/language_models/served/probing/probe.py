@@ -65,7 +65,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 class Probe:
-    """Sends requests to one server, and keeps what they took and what its headers tell.
+    """Sends requests to one server, and keeps what they took and what its headers tell; see `Witness`.
 
     name: of the model; tell: takes a line on each request.
     requests: how many were sent; usage: the tokens of those that were answered; limits: a minute, 0 where untold.
@@ -97,7 +97,6 @@ class Probe:
         return outcome
 
     def answered(self, headers: Mapping[str, str]) -> None:
-        """See `Witness`."""
         self.limits = Limits(
             **{
                 name: max(getattr(self.limits, name), value)
@@ -106,7 +105,6 @@ class Probe:
         )
 
     def refused(self, status: int, reported: Reported) -> None:
-        """See `Witness`."""
         self._status, self._reported = status, reported
 
     def _patiently(self, what: str, endpoint: Endpoint, request: GenerationRequest) -> Outcome:

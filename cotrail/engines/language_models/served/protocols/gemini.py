@@ -95,7 +95,7 @@ class _Answer(Struct, frozen=True, rename="camel"):
 
 
 class ContentReader:
-    """Reads what Gemini answers."""
+    """Reads what Gemini answers; see `AnswerReader`."""
 
     def __init__(self) -> None:
         self._text_signature = ""
@@ -111,15 +111,12 @@ class ContentReader:
 
     @property
     def thoughts_are(self) -> ThoughtsKind:
-        """See `AnswerReader`."""
         return "summary"
 
     def read(self, data: str) -> Delta:
-        """See `AnswerReader`."""
         return self._delta(decoded(data))
 
     def whole(self, answer: Mapping[str, Any]) -> Delta:
-        """See `AnswerReader`."""
         return finished(self._delta(answer))
 
     def _delta(self, content: Any) -> Delta:
@@ -188,20 +185,16 @@ class Gemini(WireProtocol):
     never_sent = frozenset({"logprobs", "stream_options"})
 
     def path(self, endpoint: Endpoint, *, streams: bool) -> str:
-        """See `WireProtocol`."""
         method = "streamGenerateContent?alt=sse" if streams else "generateContent"
         return f"/models/{endpoint.model}:{method}"
 
     def headers(self, key: str) -> dict[str, str]:
-        """See `WireProtocol`."""
         return {"x-goog-api-key": key} if key else {}
 
     def stop_strings(self, endpoint: Endpoint, request: GenerationRequest) -> tuple[str, ...]:
-        """See `WireProtocol`."""
         return told_stops(endpoint, request)[:MOST_STOPS]
 
     def body(self, order: Order) -> dict[str, Any]:
-        """See `WireProtocol`."""
         said = conversation(order.prompt)
         system = [each.whole for each in said if each.role == "system"]
         others = [each for each in said if each.role != "system"]
@@ -216,7 +209,6 @@ class Gemini(WireProtocol):
         return completed(order.endpoint, fields)
 
     def reader(self) -> ContentReader:
-        """See `WireProtocol`."""
         return ContentReader()
 
     def _config(self, order: Order) -> dict[str, Any]:

@@ -76,6 +76,7 @@ def test_only_cotrail_is_installed_and_all_of_it(site: Path) -> None:
     for data in (
         "py.typed",
         "migrations/script.py.mako",
+        "migrations/versions/v0001_record_1_0.sql",
         "tasks/shared_limits.lua",
         "services/results/reports/templates",
         "sample",

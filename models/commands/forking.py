@@ -40,11 +40,11 @@ from cotrail.errors import BlockedError, InputError, ReplayMismatchError, Unknow
 from cotrail.models.commands.new_runs import Submission, insert_run, open_run, record_questions
 from cotrail.models.records.advancing import begin_questions
 from cotrail.models.records.budgets import check_quota, lock_quota
-from cotrail.models.records.histories import RECORD, read_records
 from cotrail.models.records.idempotency import claim_key
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.records.questions import MOST_REPLAYED, question_of
 from cotrail.models.records.runs import FindSystem, RunBasics, RunPlan, Runs
+from cotrail.models.records.steps import RECORD, read_records
 from cotrail.models.schema.base import Rows, recordset
 from cotrail.models.schema.database import notify
 from cotrail.models.schema.seals import amending, step_digest

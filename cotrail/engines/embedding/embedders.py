@@ -17,7 +17,7 @@ from cotrail.core.results import Embedded
 from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, ScriptTable, ServerTable
 from cotrail.engines.model_folders import hugging_face_folder, wheel_folder
 from cotrail.engines.script_files import ScriptedEngine
-from cotrail.engines.text_servers import EmbeddingServer
+from cotrail.engines.server_address import EmbeddingServer
 from cotrail.errors import InputError
 
 # Scripted embedder: returns the similarities of a script.

@@ -16,8 +16,8 @@ from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.core.results import Embedded
 from cotrail.engines.embedding.cosine_similarity import MOST_EMBEDDINGS, Vector, similarities, texts
 from cotrail.engines.recent_results import RecentResults
+from cotrail.engines.server_address import EmbeddingServer
 from cotrail.engines.server_calls import Metered, ServerCalls, by_index
-from cotrail.engines.text_servers import EmbeddingServer
 from cotrail.errors import BlockedError, ModelChangedError, StepError, TransientStepError
 
 Numbers = list[float] | str

@@ -15,7 +15,7 @@ from cotrail.core.results import Rated
 from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, ScriptTable, ServerTable
 from cotrail.engines.model_folders import hugging_face_folder
 from cotrail.engines.script_files import ScriptedEngine
-from cotrail.engines.text_servers import RerankServer
+from cotrail.engines.server_address import RerankServer
 
 # Scripted rater: returns the scores of a script.
 

@@ -11,8 +11,8 @@ from cotrail.core.ports.encoders import DECIMALS, Rating, second_texts
 from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.core.results import Rated
 from cotrail.engines.recent_results import RecentResults
+from cotrail.engines.server_address import RerankServer
 from cotrail.engines.server_calls import Metered, ServerCalls, by_index
-from cotrail.engines.text_servers import RerankServer
 from cotrail.errors import StepError
 
 MOST_REQUESTS = 1024

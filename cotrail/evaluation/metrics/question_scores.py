@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.registry import scoring_of
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
 from cotrail.evaluation.metrics.metric import Metric, MetricFacts, QuestionScores, ScoredQuestion
-from cotrail.evaluation.metrics.registry import METRICS
 
 CAVEAT = (
     "EM, F1, precision and recall are means over the questions that publish what they need. A question without an "

@@ -12,9 +12,9 @@ from cotrail.common.nearest import guess
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.comparison.differences import USUAL, Demands, Difference, differences_of
 from cotrail.evaluation.comparison.recommendation import outcomes
+from cotrail.evaluation.metrics.answer_metrics import METRICS, main_metrics
 from cotrail.evaluation.metrics.metric import MetricFacts
 from cotrail.evaluation.metrics.question_scores import IntervalOf
-from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.evaluation.metrics.stop_rules import interval_of
 from cotrail.evaluation.plans.plan import Plan
 from cotrail.models.queries.question_summaries import read_scores_by_question, read_summarized

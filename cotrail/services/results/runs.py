@@ -16,7 +16,7 @@ from cotrail.core.binding import name_in
 from cotrail.core.repeats import Repeat, read_repeat
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.costs import Cost
-from cotrail.evaluation.metrics.registry import main_metrics
+from cotrail.evaluation.metrics.answer_metrics import main_metrics
 from cotrail.models.queries.events import present
 from cotrail.models.queries.progress import Outage, StepCounts, StopCause, read_outages, read_progress
 from cotrail.models.queries.projects import makers_of

@@ -12,10 +12,10 @@ from sqlalchemy import Connection, Engine, RowMapping
 from cotrail.core.history import LIMIT
 from cotrail.core.money import NOTHING_SPENT, Spent
 from cotrail.core.results import Generated, Result
+from cotrail.evaluation.metrics.answer_metrics import METRICS, main_metrics
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.metric import QuestionScores
 from cotrail.evaluation.metrics.question_scores import Score, mean_scores
-from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.evaluation.metrics.stop_rules import interval_of, rule_of
 from cotrail.models.commands.summarizing import VERSION, begin, complete, next_questions, write_counts, write_summaries
 from cotrail.models.queries.question_summaries import (

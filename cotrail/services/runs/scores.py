@@ -14,9 +14,9 @@ from cotrail.core.money import Spent
 from cotrail.errors import InputError, UnavailableError, UnknownNameError
 from cotrail.evaluation.experiments.costs import Cost, QuestionCost, Work, cost
 from cotrail.evaluation.experiments.costs import outcomes as outcomes
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.metric import QuestionScores
 from cotrail.evaluation.metrics.question_scores import KindedScores, Scorable, Score, scorer
-from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.models.queries.outcomes import Outcome, outcomes_of
 from cotrail.models.queries.progress import read_ends
 from cotrail.models.queries.runs import RunRecord

@@ -16,9 +16,9 @@ from cotrail.evaluation.causes.cause import CauseLabel
 from cotrail.evaluation.experiments.costs import Cost, Work, outcomes
 from cotrail.evaluation.experiments.report_tables import ReportedRun
 from cotrail.evaluation.judging.agreement import Agreement
+from cotrail.evaluation.metrics.answer_metrics import METRICS, main_metrics
 from cotrail.evaluation.metrics.metric import Metric
 from cotrail.evaluation.metrics.question_scores import KindedScores
-from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.evaluation.plans.plan import unplanned
 from cotrail.models.queries.annotations import read_cause_labels
 from cotrail.models.queries.progress import Progress, read_progress

@@ -104,7 +104,7 @@ class LoadedEngines:
 
     def engine(self, run: RunPlan, role: BatchedRole[Any, RequestT, ResultT]) -> MicroBatcher[RequestT, ResultT]:
         """The engine that the run has for a role; what threads hand in while it works is its next batch."""
-        pinned, profile = run.binding.engine(role.name), _profile(run)
+        pinned, profile = run.binding.engine(role.name), cast(Profile, run.binding.profile)
         # With the identity, so that an engine whose files were replaced is opened again for the runs that pin the new
         # ones.
         which = (role.kind, run.engine_name(role.name), pinned, profile)
@@ -250,7 +250,3 @@ def _concerns_engine(error: BaseException) -> bool:
     Where its account is busy, some of them may have been answered: these end when each is tried alone.
     """
     return isinstance(error, BlockedError | UnavailableError | Interrupted) and not isinstance(error, BusyError)
-
-
-def _profile(run: RunPlan) -> Profile:
-    return cast(Profile, run.binding.profile)

@@ -54,7 +54,7 @@ def verify(
     """
     with _progress() as progress:
         follow = partial(_followed, progress)
-        if _is_file(what):  # in this process in any case, since it needs nothing else
+        if what.endswith(SUFFIX) or Path(what).is_file():  # in this process in any case, since it needs nothing else
             verification = auditing.verify_bundle.function(Path(what), digest=digest, plan=plan, follow=follow)
         else:
             verification = auditing.verify_run(what, digest=digest, plan=plan, follow=follow)
@@ -121,10 +121,6 @@ def prompt(
     else:
         raise InputError(NAMED)
     print_prompt(choice, json=json)
-
-
-def _is_file(text: str) -> bool:
-    return text.endswith(SUFFIX) or Path(text).is_file()
 
 
 def _write_provenance(document: dict[str, object], run: str, question: str, output: Path | None, *, json: bool) -> None:

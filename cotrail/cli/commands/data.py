@@ -233,13 +233,13 @@ def datasets(
         _print_dataset(console(), operations.describe_dataset(name))
     else:
         titles = ("dataset", "asks for", "metric", "corpus")
-        print_rows(console(), titled(*titles), [_row(each) for each in operations.list_datasets()])
+        rows = [
+            [each.name, each.asks, each.metric, "can be built" if each.corpus else "-"]
+            for each in operations.list_datasets()
+        ]
+        print_rows(console(), titled(*titles), rows)
         hint = "`cotrail datasets NAME` says where to get the files."
         console().print(hint, style="dim", soft_wrap=True)
-
-
-def _row(each: ListedDataset) -> list[str]:
-    return [each.name, each.asks, each.metric, "can be built" if each.corpus else "-"]
 
 
 def _print_dataset(screen: Console, dataset: ListedDataset) -> None:

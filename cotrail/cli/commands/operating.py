@@ -152,7 +152,8 @@ def _list(*, json: bool) -> None:
     if json:
         print_json(page)
     elif page.jobs:
-        print_rows(console(), COLUMNS, [_row(each) for each in page.jobs])
+        rows = [[job.job, job.name, job.state, f"{job.progress:,}", moment(job.created_at)] for job in page.jobs]
+        print_rows(console(), COLUMNS, rows)
     else:
         console().print("No jobs yet.")
 
@@ -171,10 +172,6 @@ def _show(job: Job, *, json: bool) -> None:
     screen = console()
     screen.print(heading(job.job))
     screen.print(about)
-
-
-def _row(each: Job) -> list[str]:
-    return [each.job, each.name, each.state, f"{each.progress:,}", moment(each.created_at)]
 
 
 # `cotrail migrate`: the tables of the database, brought up to date.

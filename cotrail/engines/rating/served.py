@@ -89,7 +89,8 @@ class ServedRater:
     def _asked(self, request: _Request) -> list[float]:
         sent, count = [request.text, *request.others], len(request.others)
         if self._server.api == "tei":
-            scored = self._calls.ask(self._tei_body(request), list[_Scored], sent)
+            body = {"query": request.text, "texts": list(request.others), "raw_scores": self._server.raw_scores}
+            scored = self._calls.ask(body, list[_Scored], sent)
             scores = by_index(((each.index, each.score) for each in scored), count)
         else:
             reranking = self._calls.ask(self._body(request), _Reranking, sent)
@@ -101,9 +102,6 @@ class ServedRater:
     def _body(self, request: _Request) -> dict[str, Any]:
         others = list(request.others)
         return {"model": self._server.model, "query": request.text, "documents": others, "top_n": len(others)}
-
-    def _tei_body(self, request: _Request) -> dict[str, Any]:
-        return {"query": request.text, "texts": list(request.others), "raw_scores": self._server.raw_scores}
 
 
 def _rated(rating: Rating, answered: Sequence[dict[str, float]]) -> Rated:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, RowMapping
 
 from cotrail.core.history import LIMIT
 from cotrail.core.money import NOTHING_SPENT, Spent
-from cotrail.core.results import Generated, Result
+from cotrail.core.results import Generated
 from cotrail.evaluation.metrics.answer_metrics import METRICS, main_metrics
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.metric import QuestionScores
@@ -148,6 +148,7 @@ def summaries_of(
 def _summary(record: RunRecord, question: TracedQuestion, scores: QuestionScores, spent: Spent) -> Mapping[str, Any]:
     details = details_of(record, question)
     explanation = explained(record, question, details, scores)
+    written = [step.result for step in question.steps if isinstance(step.result, Generated)]
     return {
         "outcome": _outcome(question, verdict_of(question, details, scores), scores),
         "cause": explanation.cause.slug if explanation else None,
@@ -157,17 +158,13 @@ def _summary(record: RunRecord, question: TracedQuestion, scores: QuestionScores
         "limited": question.ended_by.startswith(LIMIT),
         "steps": sum(step.state in _DONE for step in question.steps),
         "retries": sum(max(step.attempts - 1, 0) for step in question.steps),
-        "tokens": sum(_tokens(step.result) for step in question.steps),
+        "tokens": sum(each.prompt_tokens + each.generated_tokens for each in written),
         "milliseconds": sum(step.milliseconds or 0.0 for step in question.steps),
         "cost": spent.dollars,
     }
 
 
 _DONE = (StepState.FINISHED, StepState.FAILED)
-
-
-def _tokens(result: Result | None) -> int:
-    return result.prompt_tokens + result.generated_tokens if isinstance(result, Generated) else 0
 
 
 def _outcome(question: TracedQuestion, verdict: str, scores: QuestionScores) -> Outcome:

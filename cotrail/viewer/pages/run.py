@@ -12,7 +12,7 @@ from cotrail.services.results.plans import planned
 from cotrail.services.results.questions import QuestionStatus
 from cotrail.services.results.reports.charts import Bars, Measured, counted_causes, lengths
 from cotrail.services.results.reports.run_report import Plot
-from cotrail.services.results.runs import RUN_STATES, RunOrder, RunOverview
+from cotrail.services.results.runs import RUN_STATES, RunOrder
 from cotrail.services.results.summaries import Order, Outcome, QuestionSummaries, Trait
 from cotrail.services.runs import control, forking, labels
 from cotrail.services.runs.forking import ForkRequest
@@ -103,7 +103,8 @@ def show(
         "submitted": moment(overview.created_at),
         "priced": found.counts.cost is not None,
     }
-    return Shown(template="run.html", section="runs", values=values, events=_events(overview))
+    events = link("v1", "runs", overview.run, "events", after=overview.place) if overview.goes_on else ""
+    return Shown(template="run.html", section="runs", values=values, events=events)
 
 
 @page("/runs/{run}/plan")
@@ -149,10 +150,6 @@ def _plots(found: QuestionSummaries) -> Iterator[Plot]:
     if len(found.counts.lengths) > 1:
         title = "Questions by the number of their steps"
         yield Plot(title=title, kind="bars", across="steps", tight=tight, broad=broad)
-
-
-def _events(run: RunOverview) -> str:
-    return link("v1", "runs", run.run, "events", after=run.place) if run.goes_on else ""
 
 
 # What people do with a run from its page.

@@ -116,7 +116,7 @@ class TransformersModel:
         self._encoder_decoder = loaded.encoder_decoder
         self._context = context
         self._scheduler = Scheduler(_runner(loaded, profile, slots, context))
-        self.count_tokens = cached_count(self._count)
+        self.count_tokens = cached_count(lambda text: len(self._vocabulary.encode(text)))
 
     @property
     def identity(self) -> str:
@@ -158,14 +158,8 @@ class TransformersModel:
         # An encoder-decoder model's output takes nothing of its context, but IRCoT's released code reserves room for
         # it.
         reserved = 0 if self._encoder_decoder and prompt.drop == "last" else request.max_tokens
-        counted = self._count_conversation if prompt.has_roles else None
+        counted = (lambda packed: len(self._encode(packed))) if prompt.has_roles else None
         return pack(prompt, self.count_tokens, self._context, reserved + self._thoughts.reserved(prompt), counted)
-
-    def _count(self, text: str) -> int:
-        return len(self._vocabulary.encode(text))
-
-    def _count_conversation(self, prompt: Prompt) -> int:
-        return len(self._encode(prompt))
 
     def _encode(self, prompt: Prompt) -> list[int]:
         if not prompt.has_roles:

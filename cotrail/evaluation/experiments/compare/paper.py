@@ -36,7 +36,6 @@ from cotrail.evaluation.experiments.report_tables import (
 )
 from cotrail.evaluation.experiments.sources import printed
 from cotrail.evaluation.metrics.answer_metrics import METRICS, main_metrics
-from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.question_scores import CAVEAT, LEFT_OVER_CAVEAT
 from cotrail.evaluation.metrics.repeated_scores import REPEATS_CAVEAT, repeated_scores
 from cotrail.systems.parts.prompting import SHORT, short_path
@@ -78,11 +77,8 @@ def _caveats(caveat: str, runs: Sequence[ComparedRun]) -> tuple[str, ...]:
 
 def _means(run: ComparedRun) -> dict[str, Value]:
     """The means of a run, with their intervals where they have one."""
-    return {name: _mean(mean, run.intervals.get(name)) for name, mean in run.scores.items() if mean is not None}
-
-
-def _mean(mean: float, interval: ConfidenceInterval | None) -> Mean:
-    return Mean(mean=mean, interval=shown_interval(interval))
+    found = {name: mean for name, mean in run.scores.items() if mean is not None}
+    return {name: Mean(mean=mean, interval=shown_interval(run.intervals.get(name))) for name, mean in found.items()}
 
 
 def repeats(runs: Sequence[ComparedRun]) -> ReportTable | None:
@@ -194,7 +190,11 @@ def selected(experiment: CompareExperiment, needs: Mapping[ComparedCell, Needs])
 
     needs: of every run that there may be. Raises InputError for what is named and no run has a use for.
     """
-    kept = [cell for cell, needed in needs.items() if _is_run(experiment, cell, needed)]
+    kept = [
+        cell
+        for cell, needed in needs.items()
+        if not experiment.retrievers_of(cell.dataset) or needed.corpus == bool(cell.retriever)
+    ]
     _check_settings(experiment)
     if unused := sorted(experiment.retrievers.keys() - {cell.retriever for cell in kept}):
         raise InputError(
@@ -206,10 +206,6 @@ def selected(experiment: CompareExperiment, needs: Mapping[ComparedCell, Needs])
         if (key, value) not in used:
             raise InputError(f"no run has a use for `{key}` {value}; leave it out, or compare a system that has")
     return kept
-
-
-def _is_run(experiment: CompareExperiment, cell: ComparedCell, needs: Needs) -> bool:
-    return not experiment.retrievers_of(cell.dataset) or needs.corpus == bool(cell.retriever)
 
 
 def _check_settings(experiment: CompareExperiment) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.core.calls import Call, Tool
+from cotrail.core.calls import Tool
 from cotrail.core.generation import ThoughtsKind
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.engines.language_models.endpoint import LEAST_BUDGET, Endpoint
@@ -325,7 +325,8 @@ def _blocks(said: Message, *, marks: bool) -> list[Block]:
     if said.answers is not None:
         return [{"type": "tool_result", "tool_use_id": said.answers.id, "content": said.whole}]
     thoughts = [block for block in said.carried.get("content", ()) if block.get("type") in THOUGHTS]
-    return [*thoughts, *_texts(said, marks=marks), *map(_use, said.calls)]
+    uses = ({"type": "tool_use", "id": each.id, "name": each.name, "input": arguments_of(each)} for each in said.calls)
+    return [*thoughts, *_texts(said, marks=marks), *uses]
 
 
 def _texts(said: Message, *, marks: bool) -> list[Block]:
@@ -338,7 +339,3 @@ def _texts(said: Message, *, marks: bool) -> list[Block]:
     marked = {"type": "text", "text": shared} | (_CACHED if marks else {})
     # Nor does it take empty texts.
     return [*([marked] if shared.strip() else []), *([{"type": "text", "text": text}] if text.strip() else [])]
-
-
-def _use(call: Call) -> Block:
-    return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_of(call)}

@@ -19,20 +19,10 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from cotrail.errors import InputError
 from cotrail.models.records.projects import in_project
+from cotrail.models.schema import tables
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.states import UNENDED_QUESTIONS, DesiredState
-from cotrail.models.schema.tables import (
-    attempts,
-    demonstrations,
-    experiments,
-    made_paragraphs,
-    paragraph_sets,
-    paragraphs,
-    questions,
-    runs,
-    sentences,
-    steps,
-)
+from cotrail.models.schema.tables import demonstrations, paragraphs, questions, runs, steps
 
 QUESTION_CHUNK = 200
 """The number of questions removed at once, with all their steps."""
@@ -85,7 +75,7 @@ def weigh(connection: sa.Connection, run_ids: Sequence[str]) -> Weight:
     taken = sa.select(sa.func.count(), _bytes("steps")).where(of_runs)
     belonging = [
         sa.select(_bytes(table.name)).join_from(table, steps, table.c.step_id == steps.c.id).where(of_runs)
-        for table in (attempts, sentences, paragraph_sets)
+        for table in (tables.attempts, tables.sentences, tables.paragraph_sets)
     ]
     (n_questions, of_questions), (n_steps, of_steps) = (
         connection.execute(query).one() for query in (question_sizes, taken)
@@ -147,16 +137,20 @@ def _remove_run(engine: sa.Engine, run_id: str) -> Pruned:
         if row is None:
             return Pruned()
         # Locked first, and checked by later statements: these see all references committed before the lock was granted.
-        connection.execute(sa.select(experiments.c.id).where(experiments.c.id == row.experiment_id).with_for_update())
+        connection.execute(
+            sa.select(tables.experiments.c.id).where(tables.experiments.c.id == row.experiment_id).with_for_update()
+        )
         shots = list(connection.execute(_SHOTS, {"digests": list(row.demonstrations.values())}).scalars())
         connection.execute(sa.delete(runs).where(runs.c.id == run_id))
-        connection.execute(sa.delete(experiments).where(experiments.c.id == row.experiment_id, ~_has_runs))
+        connection.execute(
+            sa.delete(tables.experiments).where(tables.experiments.c.id == row.experiment_id, ~_has_runs)
+        )
         removed = connection.execute(_REMOVE_SHOTS, {"digests": shots}).rowcount if shots else 0
     return Pruned(runs=1, demonstrations=removed)
 
 
 _digests = sa.bindparam("digests", type_=ARRAY(sa.TEXT))
-_has_runs = sa.exists().where(runs.c.experiment_id == experiments.c.id)
+_has_runs = sa.exists().where(runs.c.experiment_id == tables.experiments.c.id)
 _SHOTS = (
     # The empty ones stay: systems refer to them without a run that brought them.
     sa.select(demonstrations.c.digest)
@@ -168,8 +162,8 @@ _REMOVE_SHOTS = sa.delete(demonstrations).where(
     demonstrations.c.digest == sa.func.any(_digests),
     demonstrations.c.digest.not_in(sa.select(_shown.c.value).select_from(runs.join(_shown, sa.true()))),
 )
-_in_use = sa.exists().where(paragraph_sets.c.digest == paragraphs.c.digest) | sa.exists().where(
-    made_paragraphs.c.digest == paragraphs.c.digest
+_in_use = sa.exists().where(tables.paragraph_sets.c.digest == paragraphs.c.digest) | sa.exists().where(
+    tables.made_paragraphs.c.digest == paragraphs.c.digest
 )
 _looked_at = (
     sa.select(paragraphs.c.digest)

@@ -28,16 +28,7 @@ from cotrail.errors import InputError
 from cotrail.services.operations.operation import is_remote
 from cotrail.services.results import asking
 from cotrail.services.results.answering import Answer, AnyAskEvent, Asked, AskStepEnded, AskToken, End
-from cotrail.services.runs import estimating, submission
-from cotrail.services.runs.requests import (
-    OF_MANY,
-    REQUIRED_FIELDS,
-    check_keys,
-    make_ask_request,
-    make_request,
-    overruled,
-    read_run_file,
-)
+from cotrail.services.runs import estimating, requests, submission
 from cotrail.services.runs.submission import Submitted
 from cotrail.systems.registry import find_system
 
@@ -60,10 +51,10 @@ def submit(
     """
     values = _read(run_file) if run_file else {}
     places = dict.fromkeys(values, str(run_file)) | {key: f"--{key.replace('_', '-')}" for key in options}
-    values = overruled(values, options)
+    values = requests.overruled(values, options)
     _check_named(values)
     with _kept(values.get("questions")) as questions:
-        request = make_request(values | {"questions": questions}, places)
+        request = requests.make_request(values | {"questions": questions}, places)
         if estimate:
             print_estimate(estimating.estimate_run(request), json=json)
             return
@@ -94,20 +85,20 @@ def _kept(questions: Any) -> Iterator[Any]:
 def _read(run_file: Path) -> dict[str, Any]:
     if run_file.suffix in (".json", ".jsonl"):
         raise InputError(f"{run_file} can't be a run file, which is TOML; a file of questions goes behind --questions")
-    values = read_run_file(run_file)
-    check_keys(values, str(run_file))
+    values = requests.read_run_file(run_file)
+    requests.check_keys(values, str(run_file))
     return values
 
 
 def _check_named(values: Mapping[str, Any]) -> None:
     """Refuses what is missing, and before that a name that is wrong, which says more than what else is missing."""
-    missing = next((field for field in REQUIRED_FIELDS if values.get(field) is None), None)
+    missing = next((field for field in requests.REQUIRED_FIELDS if values.get(field) is None), None)
     if missing is None:
         return
     for field, check in (("system", find_system), ("dataset", find_dataset)):
         if isinstance(name := values.get(field), str):
             check(name)
-    check_keys(values)
+    requests.check_keys(values)
     raise InputError(f"no {missing} given; name it with --{missing} or in the run file")
 
 
@@ -149,7 +140,7 @@ UNANSWERED = 4
 """The exit code where the question has no answer."""
 
 
-@partial(with_request_options, without=OF_MANY)
+@partial(with_request_options, without=requests.OF_MANY)
 def ask(
     question: Annotated[str, argument("ask.question")],
     *,
@@ -165,7 +156,7 @@ def ask(
 
     Example: `cotrail ask "Which river flows through the town where Ada Lorn was born?" --corpus mine`
     """
-    request = make_ask_request(
+    request = requests.make_ask_request(
         {"question": question, **({"settings": nested(assigned(changes))} if changes else {}), **options},
         {key: f"--{key.replace('_', '-')}" for key in options},
     )

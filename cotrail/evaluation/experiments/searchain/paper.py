@@ -8,17 +8,8 @@ from msgspec import Meta, field
 from msgspec.structs import asdict
 
 from cotrail.common.humanize import Positive, Temperature
-from cotrail.evaluation.experiments import paper
+from cotrail.evaluation.experiments import paper, report_tables
 from cotrail.evaluation.experiments.costs import spending
-from cotrail.evaluation.experiments.report_tables import (
-    Column,
-    ExperimentReport,
-    ReportTable,
-    TableRow,
-    Value,
-    merged_rows,
-    summary_of,
-)
 from cotrail.evaluation.experiments.searchain.runs import (
     Effect,
     SearChainRun,
@@ -42,13 +33,13 @@ METHODS: Mapping[str, str] = PRINTED.names["methods"]
 """The paper's names of the whole method, and of it with one thing left out."""
 
 
-def report(runs: SearChainRuns) -> ExperimentReport:
+def report(runs: SearChainRuns) -> report_tables.ExperimentReport:
     """The tables of Search-in-the-Chain."""
-    summary = summary_of([run.is_answered for run in runs], *LAYOUTS["runs"].notes, PRINTED.said)
-    return ExperimentReport(summary=summary, tables=build_tables(runs))
+    summary = report_tables.summary_of([run.is_answered for run in runs], *LAYOUTS["runs"].notes, PRINTED.said)
+    return report_tables.ExperimentReport(summary=summary, tables=build_tables(runs))
 
 
-def build_tables(runs: SearChainRuns) -> tuple[ReportTable, ...]:
+def build_tables(runs: SearChainRuns) -> tuple[report_tables.ReportTable, ...]:
     """Build all tables for which there are runs."""
     tables = (
         LAYOUTS["runs"].filled([_overview(run) for run in runs]),
@@ -68,13 +59,13 @@ def build_tables(runs: SearChainRuns) -> tuple[ReportTable, ...]:
     return tuple(table for table in tables if table)
 
 
-def _misled(runs: SearChainRuns) -> ReportTable | None:
+def _misled(runs: SearChainRuns) -> report_tables.ReportTable | None:
     """How often retrieval makes a right answer wrong (table 4); not of long answers, which aren't right or wrong."""
     effects = [(run, effect) for run, effect in _effects(runs) if effect.right and not run.scores_overlap]
     return _by_dataset("misled", [(run, effect.misled / effect.right) for run, effect in effects])
 
 
-def _steps(runs: SearChainRuns) -> list[TableRow]:
+def _steps(runs: SearChainRuns) -> list[report_tables.TableRow]:
     """Nodes of chains without retrieval, by hops (table 5)."""
     numbers = [(run, nodes_by_hops(run.questions)) for run in _of(WITHOUT_IR, runs)]
     return [_own(run, {str(hops): mean for hops, mean in by_hops.items()}) for run, by_hops in numbers if by_hops]
@@ -91,8 +82,8 @@ def _effects(runs: SearChainRuns) -> list[tuple[SearChainRun, Effect]]:
     return [(run, measured) for run, measured in effects if measured]
 
 
-def _overview(run: SearChainRun) -> TableRow:
-    values: dict[str, Value] = {
+def _overview(run: SearChainRun) -> report_tables.TableRow:
+    values: dict[str, report_tables.Value] = {
         "dataset": dataset_title(run.dataset),
         "corpus": run.corpus,
         "reader": _named(tree.reader for tree in run.trees if run.corpus),
@@ -105,14 +96,14 @@ def _overview(run: SearChainRun) -> TableRow:
     return _own(run, values)
 
 
-def _sources(run: SearChainRun) -> TableRow:
+def _sources(run: SearChainRun) -> report_tables.TableRow:
     measured = sources(run.trees)
     shares = {"llm": measured.model, "corrected": measured.corrected, "completed": measured.completed}
-    values: dict[str, Value] = {name: count / measured.nodes for name, count in shares.items()}
+    values: dict[str, report_tables.Value] = {name: count / measured.nodes for name, count in shares.items()}
     return _own(run, {"label": dataset_title(run.dataset), "nodes": measured.nodes, **values})
 
 
-def _efficiency(run: SearChainRun) -> TableRow | None:
+def _efficiency(run: SearChainRun) -> report_tables.TableRow | None:
     measured = efficiency(run.questions)
     if measured is None:
         return None
@@ -120,7 +111,7 @@ def _efficiency(run: SearChainRun) -> TableRow | None:
     return _own(run, {**asdict(measured), "seconds": seconds})
 
 
-def _citations(run: SearChainRun) -> TableRow:
+def _citations(run: SearChainRun) -> report_tables.TableRow:
     measured = citations(run.questions)
     shares = {
         "marked": _share(measured.marked, measured.contents),
@@ -134,22 +125,24 @@ def _share(count: int, of: int) -> float | None:
     return count / of if of else None
 
 
-def _own(run: SearChainRun, values: Mapping[str, Value]) -> TableRow:
-    return TableRow(values={"label": METHODS[run.variation], "model": run.model, "run": run.id, **values})
+def _own(run: SearChainRun, values: Mapping[str, report_tables.Value]) -> report_tables.TableRow:
+    return report_tables.TableRow(values={"label": METHODS[run.variation], "model": run.model, "run": run.id, **values})
 
 
 def _named(names: Iterable[str]) -> str | None:
     return ", ".join(dict.fromkeys(filter(None, names))) or None
 
 
-def _by_dataset(name: str, placed: Sequence[tuple[SearChainRun, float]], *notes: str) -> ReportTable | None:
+def _by_dataset(
+    name: str, placed: Sequence[tuple[SearChainRun, float]], *notes: str
+) -> report_tables.ReportTable | None:
     """A table with a column for each dataset, and a row for each method and model."""
     datasets = dict.fromkeys(run.dataset for run, _ in placed)
-    own = merged_rows(
+    own = report_tables.merged_rows(
         ({"label": METHODS[run.variation], "model": run.model}, {run.dataset: value}, (run.id,))
         for run, value in placed
     )
-    columns = [Column(dataset, dataset_title(dataset), "percent") for dataset in datasets]
+    columns = [report_tables.Column(dataset, dataset_title(dataset), "percent") for dataset in datasets]
     return LAYOUTS[name].filled(own, *notes, across=columns)
 
 

@@ -237,7 +237,9 @@ CREATE TABLE questions (
     digest VARCHAR,
     changed_in xid8,
     CONSTRAINT questions_pkey PRIMARY KEY (id),
-        CONSTRAINT questions_end_check CHECK (status IN ('finished', 'failed', 'cancelled') OR (answer IS NULL AND
+    -- What hasn't ended holds none of the columns of an end: no digest seals such a row, so a reader couldn't tell a
+    -- forged end from a recorded one.
+    CONSTRAINT questions_end_check CHECK (status IN ('finished', 'failed', 'cancelled') OR (answer IS NULL AND
         sentences IS NULL AND collected IS NULL AND weighing IS NULL AND ended_by IS NULL AND digest IS NULL)),
     CONSTRAINT questions_status_check CHECK (status IN ('open', 'finished', 'failed', 'blocked', 'cancelled')),
     CONSTRAINT questions_run_id_fkey FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE
@@ -266,7 +268,7 @@ CREATE TABLE question_summaries (
         paid DOUBLE PRECISION GENERATED ALWAYS AS (COALESCE(cost::double precision, tokens::double precision))
         STORED NOT NULL,
     CONSTRAINT question_summaries_pkey PRIMARY KEY (question_id),
-        CONSTRAINT question_summaries_question_id_fkey FOREIGN KEY(question_id) REFERENCES questions (id) ON DELETE
+    CONSTRAINT question_summaries_question_id_fkey FOREIGN KEY(question_id) REFERENCES questions (id) ON DELETE
         CASCADE,
     CONSTRAINT question_summaries_run_id_fkey FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE
 );
@@ -344,10 +346,10 @@ CREATE TABLE steps (
     digest VARCHAR,
     ended_in xid8,
     CONSTRAINT steps_pkey PRIMARY KEY (id),
-        CONSTRAINT steps_end_check CHECK (state IN ('finished', 'failed', 'cancelled') OR (result IS NULL AND
+    CONSTRAINT steps_end_check CHECK (state IN ('finished', 'failed', 'cancelled') OR (result IS NULL AND
         failure IS NULL AND finished_at IS NULL AND prompt_tokens IS NULL AND cached_prompt_tokens IS NULL AND
         generated_tokens IS NULL AND milliseconds IS NULL AND adopted_from IS NULL AND digest IS NULL)),
-        CONSTRAINT steps_state_check CHECK (state IN ('waiting', 'ready', 'running', 'batched', 'finished',
+    CONSTRAINT steps_state_check CHECK (state IN ('waiting', 'ready', 'running', 'batched', 'finished',
         'failed', 'cancelled', 'blocked')),
     CONSTRAINT steps_run_id_fkey FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE,
     CONSTRAINT steps_question_id_fkey FOREIGN KEY(question_id) REFERENCES questions (id) ON DELETE CASCADE

@@ -1,11 +1,10 @@
-"""What the tables share: their base class, their columns' types, and constraints that several have.
+"""What the tables share: their base class, and their columns' types.
 
 Statements over many rows, which travel as one JSON parameter: their text is the same for any number of rows.
 """
 
 from datetime import datetime
 from decimal import Decimal
-from enum import StrEnum
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
@@ -68,21 +67,6 @@ class Base(DeclarativeBase):
         AttemptOutcome: sa.String,
         JobState: sa.String,
     }
-
-
-def one_of(column: str, states: type[StrEnum]) -> sa.CheckConstraint:
-    """Return the constraint that a column holds one of these states."""
-    values = ", ".join(f"'{state}'" for state in states)
-    return sa.CheckConstraint(f"{column} IN ({values})", name=column)
-
-
-def ended_or_without(state: str, *columns: str) -> sa.CheckConstraint:
-    """Return the constraint that a row which hasn't ended holds none of the columns of an end.
-
-    No digest seals such a row, so a reader couldn't tell a forged end from a recorded one.
-    """
-    unheld = " AND ".join(f"{column} IS NULL" for column in columns)
-    return sa.CheckConstraint(f"{state} IN ('finished', 'failed', 'cancelled') OR ({unheld})", name="end")
 
 
 class TransactionNumber(UserDefinedType[int]):

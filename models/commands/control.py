@@ -19,16 +19,9 @@ from cotrail.models.commands.chunks import LOCK_TRIES, OnProgress, by_chunks, lo
 from cotrail.models.records.advancing import begin_questions
 from cotrail.models.records.budgets import read_budgets, read_run_consumed
 from cotrail.models.records.runs import FindSystem, Runs
+from cotrail.models.schema import states
 from cotrail.models.schema.database import notify
 from cotrail.models.schema.seals import EARLIER, question_digest, question_head, step_digest
-from cotrail.models.schema.states import (
-    UNENDED_QUESTIONS,
-    UNENDED_STEPS,
-    AttemptOutcome,
-    DesiredState,
-    QuestionStatus,
-    StepState,
-)
 from cotrail.models.schema.tables import QUESTION_OPEN, attempts, questions, runs, steps
 
 # Cancelling questions: what is recorded of them stays, and nothing follows.
@@ -36,13 +29,13 @@ from cotrail.models.schema.tables import QUESTION_OPEN, attempts, questions, run
 _ids = sa.bindparam("ids", type_=ARRAY(sa.BigInteger))
 
 _ended_step: dict[str, Any] = {
-    "state": sa.literal(StepState.CANCELLED),
+    "state": sa.literal(states.StepState.CANCELLED),
     "finished_at": sa.func.now(),
     "lease_until": sa.null(),
 }
 _cancelled = (
     sa.update(steps)
-    .where(steps.c.question_id == sa.func.any(_ids), steps.c.state.in_(UNENDED_STEPS))
+    .where(steps.c.question_id == sa.func.any(_ids), steps.c.state.in_(states.UNENDED_STEPS))
     .values(_ended_step | {"digest": step_digest(_ended_step, sa.or_(EARLIER, attempts.c.outcome.is_not(None)))})
     .returning(steps.c.id, steps.c.epoch)
     .cte("cancelled")
@@ -50,10 +43,10 @@ _cancelled = (
 _CANCEL_STEPS = (
     sa.update(attempts)
     .where(attempts.c.step_id == _cancelled.c.id, attempts.c.epoch == _cancelled.c.epoch, attempts.c.outcome.is_(None))
-    .values(outcome=AttemptOutcome.CANCELLED, ended_at=sa.func.now())
+    .values(outcome=states.AttemptOutcome.CANCELLED, ended_at=sa.func.now())
 )
 _ended_question: dict[str, Any] = {
-    "status": sa.literal(QuestionStatus.CANCELLED),
+    "status": sa.literal(states.QuestionStatus.CANCELLED),
     "finished_at": sa.func.now(),
     "ended_by": sa.cast(sa.bindparam("ended_by"), sa.Text),
 }
@@ -76,12 +69,12 @@ def cancel_questions(connection: sa.Connection, ids: Sequence[int], ended_by: st
 _UNBLOCK = (
     sa.update(questions)
     .where(questions.c.id == sa.func.any(_ids))
-    .values(status=QuestionStatus.OPEN, reason=sa.null(), finished_at=sa.null())
+    .values(status=states.QuestionStatus.OPEN, reason=sa.null(), finished_at=sa.null())
 )
 _UNBLOCK_STEPS = (
     sa.update(steps)
-    .where(steps.c.question_id == sa.func.any(_ids), steps.c.state == StepState.BLOCKED, QUESTION_OPEN)
-    .values(state=StepState.WAITING)
+    .where(steps.c.question_id == sa.func.any(_ids), steps.c.state == states.StepState.BLOCKED, QUESTION_OPEN)
+    .values(state=states.StepState.WAITING)
 )
 
 
@@ -94,7 +87,7 @@ def used_up(connection: sa.Connection, run_id: str, then: str) -> str:
 
 def unblock(engine: sa.Engine, run_id: str, find_system: FindSystem, report: OnProgress = silently) -> int:
     """Open the blocked questions of a run again, so that they wait for admission; returns how many."""
-    chunks = by_chunks(engine, run_id, QuestionStatus.BLOCKED, partial(_unblock, Runs(find_system)))
+    chunks = by_chunks(engine, run_id, states.QuestionStatus.BLOCKED, partial(_unblock, Runs(find_system)))
     done = through(chunks, report)
     if done:
         with engine.begin() as connection:
@@ -111,17 +104,17 @@ def _unblock(plans: Runs, connection: sa.Connection, ids: Sequence[int]) -> int:
 
 
 _run: sa.ColumnElement[str] = sa.bindparam("run")
-_blocked = sa.exists().where(questions.c.run_id == runs.c.id, questions.c.status == QuestionStatus.BLOCKED)
+_blocked = sa.exists().where(questions.c.run_id == runs.c.id, questions.c.status == states.QuestionStatus.BLOCKED)
 _STATE_OF_BLOCKED = sa.select(runs.c.desired_state).where(runs.c.id == _run, _blocked)
 
-_unended = sa.exists().where(questions.c.run_id == runs.c.id, questions.c.status.in_(UNENDED_QUESTIONS))
+_unended = sa.exists().where(questions.c.run_id == runs.c.id, questions.c.status.in_(states.UNENDED_QUESTIONS))
 _BEING_CANCELLED = sa.select(runs.c.id).where(
-    runs.c.digest.is_(None), runs.c.desired_state == DesiredState.CANCELLED, _unended
+    runs.c.digest.is_(None), runs.c.desired_state == states.DesiredState.CANCELLED, _unended
 )
 
 _SEND_AGAIN = (
     sa.update(steps)
-    .where(steps.c.run_id == _run, steps.c.state == StepState.READY, steps.c.sent_at.is_not(None))
+    .where(steps.c.run_id == _run, steps.c.state == states.StepState.READY, steps.c.sent_at.is_not(None))
     .values(sent_at=None)
 )
 """Steps that were admitted before the pause: workers dropped their messages when they found the run paused."""
@@ -130,7 +123,7 @@ _SEND_AGAIN = (
 def pause(engine: sa.Engine, run_id: str) -> None:
     """Have no further step of the run begun; results of those under way are recorded."""
     with engine.begin() as connection:
-        _change(connection, run_id, desired_state=DesiredState.PAUSED)
+        _change(connection, run_id, desired_state=states.DesiredState.PAUSED)
 
 
 def resume(engine: sa.Engine, run_id: str, find_system: FindSystem, report: OnProgress = silently) -> None:
@@ -142,9 +135,9 @@ def resume(engine: sa.Engine, run_id: str, find_system: FindSystem, report: OnPr
         lock_run(connection, run_id)
         state = connection.execute(_STATE_OF_BLOCKED, {"run": run_id}).scalar()
         refusal = used_up(connection, run_id, "resume") if state else ""
-        if refusal and state != DesiredState.PAUSED:
+        if refusal and state != states.DesiredState.PAUSED:
             raise InputError(refusal)
-        _change(connection, run_id, desired_state=DesiredState.ACTIVE)
+        _change(connection, run_id, desired_state=states.DesiredState.ACTIVE)
         connection.execute(_SEND_AGAIN, {"run": run_id})
         notify(connection, run_id)
     if not refusal:
@@ -163,7 +156,7 @@ def cancel(engine: sa.Engine, run_id: str, report: OnProgress = silently) -> Non
     with engine.begin() as connection:
         # A cancellation that was interrupted is completed: `_change` would refuse the run, whose state is final.
         if run_id not in being_cancelled(connection):
-            _change(connection, run_id, desired_state=DesiredState.CANCELLED)
+            _change(connection, run_id, desired_state=states.DesiredState.CANCELLED)
     through(cancelling(engine, run_id), report)
 
 
@@ -175,8 +168,8 @@ def being_cancelled(connection: sa.Connection) -> list[str]:
 def cancelling(engine: sa.Engine, run_id: str, tries: int = LOCK_TRIES) -> Iterator[int]:
     """Cancel the questions of a cancelled run, a chunk at each `next`; yields how many were in it."""
     # Open questions first: some may become blocked meanwhile, but no blocked one is opened again in a cancelled run.
-    for status in (QuestionStatus.OPEN, QuestionStatus.BLOCKED):
-        yield from by_chunks(engine, run_id, status, cancel_questions, final=(DesiredState.PRUNED,), tries=tries)
+    for status in (states.QuestionStatus.OPEN, states.QuestionStatus.BLOCKED):
+        yield from by_chunks(engine, run_id, status, cancel_questions, final=(states.DesiredState.PRUNED,), tries=tries)
     with engine.begin() as connection:
         # Maintenance then removes the run's messages from their queues.
         notify(connection, run_id)
@@ -184,7 +177,7 @@ def cancelling(engine: sa.Engine, run_id: str, tries: int = LOCK_TRIES) -> Itera
 
 def _change(connection: sa.Connection, run_id: str, **values: Any) -> None:
     lock_run(connection, run_id)
-    unended = questions.c.run_id == run_id, questions.c.status.in_(UNENDED_QUESTIONS)
+    unended = questions.c.run_id == run_id, questions.c.status.in_(states.UNENDED_QUESTIONS)
     if connection.execute(sa.select(questions.c.id).where(*unended).limit(1)).first() is None:
         raise InputError(f"all questions of run {run_id} have ended; `cotrail retry` tries failed ones again")
     connection.execute(sa.update(runs).where(runs.c.id == run_id).values(values))

@@ -7,16 +7,10 @@ from typing import Annotated
 import typer
 
 from cotrail.cli.request_options import Json, RunName, Tags, completing, limits_in, option
+from cotrail.cli.terminal import verdict_tables
 from cotrail.cli.terminal.following import follow
 from cotrail.cli.terminal.output import console, print_json
 from cotrail.cli.terminal.run_text import INCOMPLETE, celery_app, print_estimate, print_warnings, summarize
-from cotrail.cli.terminal.verdict_tables import (
-    print_agreement,
-    print_calibration,
-    print_judges,
-    print_kinds,
-    print_questions,
-)
 from cotrail.common.humanize import count
 from cotrail.errors import InputError
 from cotrail.services.results import judges
@@ -102,7 +96,7 @@ def _calibrate(run: str, labels: Path, *, json: bool) -> None:
     if json:
         print_json(found)
     else:
-        print_calibration(console(), found)
+        verdict_tables.print_calibration(console(), found)
 
 
 def _follow_each(begun: Sequence[SubmittedJudge], *, json: bool) -> list[RunProgress]:
@@ -169,12 +163,12 @@ def _print(found: RunVerdicts) -> None:
     if not found.judges:
         screen.print(f"`cotrail judge {found.run} --model NAME` has a model judge it.")
         return
-    print_judges(screen, found.judges)
+    verdict_tables.print_judges(screen, found.judges)
     screen.print(MEANS, style="dim")
-    print_kinds(screen, found.judges)
+    verdict_tables.print_kinds(screen, found.judges)
     for each in found.agreements:
         screen.print()
-        print_agreement(screen, each)
+        verdict_tables.print_agreement(screen, each)
     if found.per_question:
         screen.print()
-        print_questions(screen, found)
+        verdict_tables.print_questions(screen, found)

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from cotrail.cli.request_options import Json, argument, option
-from cotrail.cli.terminal.output import console, heading, print_json, print_tables, write_text
+from cotrail.cli.terminal.output import console, heading, in_json, print_tables, write_text
 from cotrail.common.humanize import count
 from cotrail.services.results import comparing
 from cotrail.services.results.compared_questions import DifferingQuestion
@@ -49,8 +49,7 @@ def compare(
         write_text(html, comparison_page(comparison), "choose another --html")
     if figure:
         write_front(comparison, figure)
-    if json:
-        print_json(comparison)
+    if in_json(comparison, json=json):
         return
     screen = console()
     _print(screen, comparison, every=every)

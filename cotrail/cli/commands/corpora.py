@@ -62,10 +62,7 @@ def _list(*, json: bool) -> None:
     if json:
         print_json(entries)
     elif entries:
-        rows = [
-            [each.corpus, _paragraphs(each), shortened(each.revision), _size(each), _built(each)] for each in entries
-        ]
-        print_rows(console(), COLUMNS, rows)
+        print_rows(console(), COLUMNS, [_row(each) for each in entries])
     else:
         console().print("No corpora yet. `cotrail index FILE --name NAME` makes one.")
 
@@ -99,6 +96,10 @@ def _remove(name: str, *, yes: bool, json: bool) -> None:
         print_json(removed)
     else:
         console().print(f"Removed {name} with {size}.", soft_wrap=True)
+
+
+def _row(each: ListedCorpus) -> list[str]:
+    return [each.corpus, _paragraphs(each), shortened(each.revision), _size(each), _built(each)]
 
 
 def _paragraphs(each: ListedCorpus) -> str:
@@ -143,10 +144,14 @@ def search(
         console().print(f"Nothing in {corpus} is found by that.", soft_wrap=True)
         return
     places = {way: {each.id: each for each in listed.paragraphs} for way, listed in lists.items()}
-    columns = [Column(title=title, right=True) for title in (" ", "score", *(f"by {way}" for way in places))]
+    columns = [Column(title=" ", right=True), Column(title="score", right=True), *map(_list_column, places)]
     rows = [_hit(each, places) for each in found.paragraphs]
     titles = (Column(title="id"), Column(title="paragraph"), Column(title="words of the query"))
     print_rows(console(), [*columns, *titles], rows)
+
+
+def _list_column(way: str) -> Column:
+    return Column(title=f"by {way}", right=True)
 
 
 def _hit(hit: CorpusHit, places: Mapping[str, Mapping[str, CorpusHit]]) -> list[str]:

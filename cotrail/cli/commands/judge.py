@@ -9,7 +9,7 @@ import typer
 from cotrail.cli.request_options import Json, RunName, Tags, completing, limits_in, option
 from cotrail.cli.terminal import verdict_tables
 from cotrail.cli.terminal.following import follow
-from cotrail.cli.terminal.output import console, print_json
+from cotrail.cli.terminal.output import console, in_json, print_json
 from cotrail.cli.terminal.run_text import INCOMPLETE, celery_app, print_estimate, print_warnings, summarize
 from cotrail.common.humanize import count
 from cotrail.errors import InputError
@@ -93,9 +93,7 @@ def _submit(begun: tuple[BegunJudge, ...], labels: Path | None, *, wait: bool, j
 def _calibrate(run: str, labels: Path, *, json: bool) -> None:
     """Prints the run's judges compared with people's labels."""
     found = judges.show_calibration(run, labels)
-    if json:
-        print_json(found)
-    else:
+    if not in_json(found, json=json):
         verdict_tables.print_calibration(console(), found)
 
 
@@ -112,16 +110,14 @@ def _follow_each(begun: Sequence[SubmittedJudge], *, json: bool) -> list[RunProg
 
 
 def _print_estimates(estimates: Sequence[Estimate], *, json: bool) -> None:
-    if json:
-        print_json(estimates)
+    if in_json(estimates, json=json):
         return
     for each in estimates:
         print_estimate(each, json=False)
 
 
 def _print_submitted(begun: Sequence[SubmittedJudge], *, json: bool) -> None:
-    if json:
-        print_json(begun)
+    if in_json(begun, json=json):
         return
     for judge in begun:
         typer.echo(judge.run)
@@ -148,9 +144,7 @@ def verdicts(
     `cotrail judge RUN --model NAME` has a model judge it. What judges under way have said so far counts.
     """
     found = operations.show_verdicts(run, per_question=questions)
-    if json:
-        print_json(found)
-    else:
+    if not in_json(found, json=json):
         _print(found)
 
 

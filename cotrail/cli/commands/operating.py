@@ -13,7 +13,7 @@ import typer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from cotrail.cli.request_options import Json, argument, completing, option
-from cotrail.cli.terminal.output import console, grid, heading, print_json, print_rows, titled
+from cotrail.cli.terminal.output import console, grid, heading, in_json, print_json, print_rows, titled
 from cotrail.common.humanize import moment
 from cotrail.common.nearest import unknown
 from cotrail.common.optional_packages import install_extra
@@ -113,14 +113,12 @@ def doctor(*, json: Json = False) -> None:
     longer where a server doesn't answer. Exits with 3 where something is wrong.
     """
     from cotrail.cli.terminal.diagnosis import print_diagnosis
-    from cotrail.cli.terminal.output import print_json
+    from cotrail.cli.terminal.output import in_json
     from cotrail.services import diagnosing
     from cotrail.workers.celery_app import app
 
     found = diagnosing.diagnose(lambda: app)
-    if json:
-        print_json(found)
-    else:
+    if not in_json(found, json=json):
         print_diagnosis(found)
     if found.wrong:
         raise typer.Exit(WRONG)
@@ -159,8 +157,7 @@ def _list(*, json: bool) -> None:
 
 
 def _show(job: Job, *, json: bool) -> None:
-    if json:
-        print_json(job)
+    if in_json(job, json=json):
         return
     about = grid("dim", "")
     about.add_row("makes", job.name)

@@ -16,7 +16,7 @@ from rich.text import Text
 from cotrail.cli.request_options import Json, Overwrite, RunName, argument, option
 from cotrail.cli.terminal import shown_steps
 from cotrail.cli.terminal.diagnosis import start, startable_stack
-from cotrail.cli.terminal.output import check_free, console, grid, heading, print_json, write_text
+from cotrail.cli.terminal.output import check_free, console, grid, heading, in_json, print_json, write_text
 from cotrail.cli.terminal.verdict_tables import print_verdicts
 from cotrail.common.humanize import count, percent
 from cotrail.common.printable_text import cut, one_line
@@ -137,9 +137,7 @@ def report(
     found = labels.identify(run)
     check_free(html, overwrite=overwrite)
     write_text(html, b"".join(run_report.show_report(found.run)).decode(), "choose another --html")
-    if json:
-        print_json({"run": found.run, "html": str(html), "questions": found.questions})
-    else:
+    if not in_json({"run": found.run, "html": str(html), "questions": found.questions}, json=json):
         console().print(f"Wrote {html} with {count(found.questions, 'question')}.", soft_wrap=True)
 
 
@@ -172,9 +170,7 @@ def export(
         found = labels.identify(run)
         check_free(output, overwrite=overwrite)
         _write(output, exporting.export_answers(found.run, form))
-    if json:
-        print_json({"run": found.run, "format": form, "output": str(output), "questions": found.questions})
-    else:
+    if not in_json({"run": found.run, "format": form, "output": str(output), "questions": found.questions}, json=json):
         console().print(f"Wrote {output} with {count(found.questions, 'question')}.", soft_wrap=True)
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 from rich.console import Console
 
 from cotrail.cli.request_options import Json, RunName, option
-from cotrail.cli.terminal.output import console, grid, heading, print_json, print_rows, titled
+from cotrail.cli.terminal.output import console, grid, heading, in_json, print_rows, titled
 from cotrail.cli.terminal.verdict_tables import print_judges, print_own_verdicts, print_repeats, print_scores
 from cotrail.common.humanize import count, percent
 from cotrail.core.history import shown_ends
@@ -32,8 +32,7 @@ def score(run: RunName, *, every: Annotated[bool, option("score.all")] = False, 
     judge's own run has shares of verdicts in their place.
     """
     scores = scoring.show_scores(run)
-    if json:
-        print_json(scores)
+    if in_json(scores, json=json):
         return
     screen = console()
     if scores.verdicts:
@@ -99,8 +98,7 @@ def plan(run: RunName, *, json: Json = False) -> None:
     Its digest, published before results are known, shows later that they didn't decide what was asked and reported.
     """
     described = plans.show_plan(run)
-    if json:
-        print_json(described)
+    if in_json(described, json=json):
         return
     _print_plan(console(), described)
 

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from cotrail.cli.request_options import Json, argument, option, with_request_options
 from cotrail.cli.terminal.following import follow
-from cotrail.cli.terminal.output import console, print_json
+from cotrail.cli.terminal.output import console, in_json, print_json
 from cotrail.cli.terminal.run_text import celery_app, print_estimate, print_warnings, summarize
 from cotrail.cli.terminal.shown_steps import step_body, step_head
 from cotrail.common.humanize import count
@@ -29,6 +29,7 @@ from cotrail.services.operations.operation import is_remote
 from cotrail.services.results import asking
 from cotrail.services.results.answering import Answer, AnyAskEvent, Asked, AskStepEnded, AskToken, End
 from cotrail.services.runs import estimating, requests, submission
+from cotrail.services.runs.requests import OF_MANY
 from cotrail.services.runs.submission import Submitted
 from cotrail.systems.registry import find_system
 
@@ -117,9 +118,7 @@ def _print_submitted(submitted: Submitted, *, json: bool) -> None:
     first, times = submitted.runs[0], len(submitted.runs)
     try:
         for run in submitted.runs:
-            if json:
-                print_json(run)
-            else:
+            if not in_json(run, json=json):
                 typer.echo(run.run)
         sys.stdout.flush()
     except OSError:  # as on a full disk: who submits again asks twice
@@ -140,7 +139,7 @@ UNANSWERED = 4
 """The exit code where the question has no answer."""
 
 
-@partial(with_request_options, without=requests.OF_MANY)
+@partial(with_request_options, without=OF_MANY)
 def ask(
     question: Annotated[str, argument("ask.question")],
     *,

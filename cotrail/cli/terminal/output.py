@@ -110,6 +110,13 @@ def encode_json(value: Any) -> bytes:
     return printable_text.printable_json(msgspec.json.encode(value))
 
 
+def in_json(value: Any, *, json: bool) -> bool:
+    """Print a value as JSON where `--json` asks for it; return whether that was so, so that nothing else is printed."""
+    if json:
+        print_json(value)
+    return json
+
+
 def print_json(value: Any, *, stderr: bool = False) -> None:
     """One JSON object in one line."""
     typer.echo(encode_json(value), err=stderr)

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
-from cotrail.cli.terminal.output import grid, print_exact, print_json
+from cotrail.cli.terminal.output import grid, in_json, print_exact
 from cotrail.common.humanize import count, percent
 from cotrail.common.printable_text import cut, one_line
 from cotrail.core import views
@@ -182,9 +182,7 @@ def _claims(claims: Sequence[ClaimVerdict]) -> Table:
 
 def print_prompt(step: StepPrompt, *, json: bool) -> None:
     """Prints a step's prompt: its bytes and nothing else, or as JSON."""
-    if json:
-        print_json(step)
-    else:
+    if not in_json(step, json=json):
         print_exact(step.prompt)
 
 

@@ -13,9 +13,8 @@ from cotrail.evaluation.comparison.differences import Reach
 from cotrail.evaluation.experiments.compare.experiment import ComparedCell, ComparedRun, read_run
 from cotrail.evaluation.experiments.compare.paper import PAPER, report
 from cotrail.evaluation.experiments.compare.published_tables import own_figures, published_tables
-from cotrail.evaluation.experiments.costs import Cost, Work
+from cotrail.evaluation.experiments.costs import Cost, RecordedQuestion, RecordedRun, Work
 from cotrail.evaluation.experiments.ircot.cells import LAYOUTS, ircot, printed_means
-from cotrail.evaluation.experiments.recorded import RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.report_tables import Interval, Mean, ReportTable, TableRow
 from cotrail.evaluation.experiments.sources import (
     Method,

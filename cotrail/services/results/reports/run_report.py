@@ -15,7 +15,7 @@ from cotrail.errors import InputError
 from cotrail.evaluation.causes.cause import CauseLabel
 from cotrail.evaluation.experiments.costs import Cost, Work, outcomes
 from cotrail.evaluation.experiments.report_tables import ReportedRun
-from cotrail.evaluation.judging.agreement import Agreement
+from cotrail.evaluation.judging.tallies import Agreement
 from cotrail.evaluation.metrics.answer_metrics import METRICS, main_metrics
 from cotrail.evaluation.metrics.metric import Metric
 from cotrail.evaluation.metrics.question_scores import KindedScores

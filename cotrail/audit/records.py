@@ -11,7 +11,7 @@ A run's records come in a fixed order, whether they are read from a store or fro
             attempts, paragraph_sets, sentences
     end                                        only in a bundle: the number of lines before it, and their SHA-256
 
-The columns that digests cover are in `columns.toml`, so that anyone can recompute these. A digest is the SHA-256 of a JSON
+The columns that digests cover are in `columns.toml`, for anyone to recompute these. A digest is the SHA-256 of a JSON
 array of texts, as Python's `json.dumps(texts, ensure_ascii=False)` writes it: each column as PostgreSQL writes it,
 times in UTC as `2026-01-31T23:59:59.000001Z`, NULL as null.
 

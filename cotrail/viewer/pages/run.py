@@ -1,7 +1,7 @@
 """The list of runs; and a run: how it stands, its questions by how they came out, and what people do with it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from msgspec import Meta
 
@@ -45,17 +45,7 @@ TRAITS: Mapping[Trait, str] = {
 }
 """How the sorts of questions are called."""
 
-CAUSES: Mapping[summaries.CauseName, str] = {
-    "no-answer": "no answer",
-    "answer-form-only": "answer form only",
-    "reader-wrong": "reader wrong",
-    "limit": "limit",
-    "gold-never-found": "gold never found",
-    "found-but-not-shown": "found but not shown",
-    "contradicted": "contradicted",
-    "shown-but-not-used": "shown but not used",
-    "unexplained": "unexplained",
-}
+CAUSES: Mapping[summaries.CauseName, str] = {name: name.replace("-", " ") for name in get_args(summaries.CauseName)}
 
 
 class Choice(NamedTuple):

@@ -1,9 +1,11 @@
 """Runs of experiments as they are recorded, and their costs: model calls, searches, tokens and time."""
 
+import tomllib
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -16,47 +18,11 @@ from cotrail.evaluation.experiments.report_tables import Column, ReportTable, Ta
 from cotrail.evaluation.metrics.factual_errors import AnnotatedChain
 from cotrail.evaluation.metrics.metric import QuestionScores
 
-_TOKENS = (
-    Column("prompt_tokens", "Tokens read", "count"),
-    Column("cached_prompt_tokens", "of them cached", "count"),
-    Column("generated_tokens", "Tokens written", "count"),
+_WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+SPENT_COLUMNS, (DOLLARS,), STEPS, TOTALS = (
+    tuple(Column(*column) for column in columns) for columns in _WORDS["columns"].values()
 )
-DOLLARS = Column("dollars", "US dollars", "dollars")
-SPENT_COLUMNS = (Column("model_calls", "Model calls", "decimal"), *_TOKENS, Column("seconds", "Computed in", "seconds"))
-STEPS = (
-    Column("steps", "Steps", "count"),
-    Column("adopted", "of them adopted", "count"),
-    Column("limited", "Questions ended at a limit", "count"),
-)
-TOTALS = (
-    Column("stage", "Runs to"),
-    Column("runs", "Runs", "count"),
-    Column("work", "Work"),
-    Column("steps", "Steps", "count"),
-    Column("model_calls", "Model calls", "count"),
-    Column("searches", "Searches", "count"),
-    *_TOKENS,
-    DOLLARS,
-    Column("model_seconds", "Model calls computed in", "seconds"),
-    Column("executions", "Executions", "count"),
-    Column("seconds", "All steps computed in", "seconds"),
-)
-
-PER_QUESTION_NOTE = (
-    "Calls, tokens and time are those of an answered question on average; steps are those of all questions. A step "
-    "that was adopted counts with what it took when it was computed."
-)
-PER_ASKED_NOTE = (
-    "Calls, tokens, time and dollars are those of a question on average, of all that the scores are means of, and "
-    "steps are theirs. A step that was adopted counts with what it took when it was computed."
-)
-ADOPTED_NOTE = (
-    "An adopted step counts as asked for in every run that has it, with what it took where it was computed; only what "
-    "was made was spent. Dollars are of all calls of language models that were paid, those without an answer too."
-)
-LOST_NOTE = (
-    "Executions without a result were spent too, and are in none of the other rows: {}. Their tokens aren't known."
-)
+PER_QUESTION_NOTE, PER_ASKED_NOTE, ADOPTED_NOTE, LOST_NOTE = _WORDS["notes"].values()
 
 
 class Work(Struct, frozen=True, kw_only=True):

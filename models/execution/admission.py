@@ -245,11 +245,7 @@ def runs_to_close(connection: sa.Connection) -> list[str]:
     return list(connection.execute(_DUE).scalars())
 
 
-def _tell_nobody(_: sa.Connection, __: str, ___: str) -> None:
-    """Tells nobody."""
-
-
-def close_run(engine: sa.Engine, run_id: str, closed: Closed = _tell_nobody) -> bool:
+def close_run(engine: sa.Engine, run_id: str, closed: Closed = lambda _, __, ___: None) -> bool:
     """Seal a run, unless its questions are opened again meanwhile; returns whether it did.
 
     The digest over millions of questions takes minutes, and nothing is locked for that long. Instead REPEATABLE READ

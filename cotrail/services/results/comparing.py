@@ -370,10 +370,6 @@ def _front(runs: Sequence[ComparedRun], primary: MetricFacts) -> CostFront | Non
     return cost_front(costs, {run.id: run.scores[primary.name].mean for run in runs})
 
 
-def _silent(_: str) -> None:
-    """Tells nobody."""
-
-
 @operation("comparisons.show", "GET", "/comparisons", Scope.READ)
 def compare_runs(
     runs: Sequence[str],
@@ -381,7 +377,7 @@ def compare_runs(
     against: str | None = None,
     metrics: Sequence[str] = (),
     repeats: bool = False,
-    tell: Annotated[Tell, LOCAL_ONLY] = _silent,
+    tell: Annotated[Tell, LOCAL_ONLY] = lambda _: None,
 ) -> Comparison:
     """Say which of several runs on the same questions is better, by how much, how sure that is, where and why.
 

@@ -35,8 +35,8 @@ from cotrail.data.datasets.registry import scoring_of
 from cotrail.engines.rate_limits import ProcessLimiter
 from cotrail.engines.retrieval.engine import NewIndex
 from cotrail.errors import InputError
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.metric import ScoredQuestion
-from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.models.commands.new_runs import Submission
 from cotrail.models.queries.traces import Collected, TracedQuestion, TracedStep
 from cotrail.models.records.runs import BUDGETS, RunBasics, RunPlan, read_prices

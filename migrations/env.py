@@ -30,7 +30,11 @@ engine = connect(attributes["url"])
 try:
     with engine.connect() as connection:
         context.configure(
-            connection=connection, target_metadata=metadata, compare_server_default=True, version_table=VERSION_TABLE
+            connection=connection,
+            target_metadata=metadata,
+            compare_server_default=True,
+            include_object=lambda _, __, kind, *___: kind != "index",  # which there are, the migrations alone say
+            version_table=VERSION_TABLE,
         )
         with context.begin_transaction():
             connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))

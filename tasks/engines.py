@@ -106,7 +106,7 @@ class LoadedEngines:
 
     def engine(self, run: RunPlan, role: BatchedRole[Any, RequestT, ResultT]) -> MicroBatcher[RequestT, ResultT]:
         """The engine that the run has for a role; what threads hand in while it works is its next batch."""
-        pinned, profile = run.binding.engine(role.name), _profile(run)
+        pinned, profile = run.binding.engine(role.name), cast(Profile, run.binding.profile)
         # With the identity, so that an engine whose files were replaced is opened again for the runs that pin the new
         # ones.
         which = (role.kind, run.engine_name(role.name), pinned, profile)
@@ -181,16 +181,13 @@ class StepEngines:
 
     @property
     def binding(self) -> Binding:
-        """See `Engines`."""
         return self._run.binding
 
     @property
     def cancellation(self) -> Cancellation:
-        """See `Engines`."""
         return self._cancellation
 
     def language_model(self, role: str = MODEL) -> LanguageModel:
-        """See `Engines`."""
         self._check_role(role)
         model = self._loaded.language_model(self._run, role)
         if self._read_answers is None:
@@ -207,7 +204,6 @@ class StepEngines:
         return open_pipeline(name)
 
     def retriever(self, corpus: str = "") -> Corpus:
-        """See `Engines`."""
         name, pinned = self.binding.corpus(corpus)
         if self.binding.corpora and not pinned:
             raise SystemBrokenError(
@@ -218,12 +214,10 @@ class StepEngines:
         return self._loaded.retriever(self._run, corpus)
 
     def knowledge(self, source: Source) -> Knowledge:
-        """See `Engines`."""
         check_declared(f'knowledge=("{source}",)', self.binding.pins.get(source))
         return self._loaded.knowledge(self._run, source)
 
     def ask(self, role: BatchedRole[Any, RequestT, ResultT], request: RequestT) -> ResultT:
-        """See `Engines`."""
         self._check_role(role.name)
         return self._loaded.engine(self._run, role).do(request)
 
@@ -258,7 +252,3 @@ def _concerns_engine(error: BaseException) -> bool:
     Where its account is busy, some of them may have been answered: these end when each is tried alone.
     """
     return isinstance(error, BlockedError | UnavailableError | Interrupted) and not isinstance(error, BusyError)
-
-
-def _profile(run: RunPlan) -> Profile:
-    return cast(Profile, run.binding.profile)

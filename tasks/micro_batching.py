@@ -126,7 +126,7 @@ class AwaitsBatch(Exception):  # noqa: N818 - control flow, not a failure
 
 
 class BatchedModel:
-    """A language model for one step.
+    """A language model for one step; see `LanguageModel`.
 
     answers: those to the step's earlier requests, as JSON, in the order in which it makes them again.
     """
@@ -139,7 +139,6 @@ class BatchedModel:
 
     @property
     def identity(self) -> str:
-        """See `LanguageModel`."""
         return self._model.identity
 
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:  # noqa: ARG002
@@ -154,7 +153,6 @@ class BatchedModel:
         return self._model.probabilities(text, choices)
 
     def interrupt(self) -> None:
-        """See `LanguageModel`."""
         self._model.interrupt()
 
 

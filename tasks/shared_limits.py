@@ -62,7 +62,6 @@ class SharedLimiter:
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """See `RateLimiter`."""
         with self._lock:
             self.asking_now += 1
         try:
@@ -72,43 +71,35 @@ class SharedLimiter:
                 self.asking_now -= 1
 
     def reserve(self, pool: str, need: Need, limits: Limits, longest: float) -> float:
-        """See `RateLimiter`."""
         wait = self._ask("reserve", pool, limits, need, longest)
         return self._own.reserve(pool, need, limits, longest) if wait is None else wait
 
     def line_up(self, pool: str, need: Need, limits: Limits) -> float:
-        """See `RateLimiter`."""
         wait = self._ask("line_up", pool, limits, need)
         return self._own.line_up(pool, need, limits) if wait is None else wait
 
     def leave(self, pool: str, plan: int, limits: Limits) -> float:
-        """See `RateLimiter`."""
         wait = self._ask("leave", pool, limits, last=plan)
         return self._own.leave(pool, plan, limits) if wait is None else wait
 
     def settle(self, pool: str, more: Need, limits: Limits) -> None:
-        """See `RateLimiter`."""
         if self._ask("settle", pool, limits, more) is None:
             self._own.settle(pool, more, limits)
 
     def tell(self, pool: str, limits: Limits, age: float) -> None:
-        """See `RateLimiter`."""
         # To both: once Redis is away, this process goes by its own pools, which must know the limits by then.
         self._ask("tell", pool, limits, last=age)
         self._own.tell(pool, limits, age)
 
     def refused(self, pool: str, seconds: float | None) -> None:
-        """See `RateLimiter`."""
         self._ask("refused", pool, last=-1.0 if seconds is None else seconds)
         self._own.refused(pool, seconds)
 
     def plan(self, pool: str) -> int:
-        """See `RateLimiter`."""
         plan = self._ask("plan", pool)
         return self._own.plan(pool) if plan is None else int(plan)
 
     def pause(self, pool: str) -> float:
-        """See `RateLimiter`."""
         wait = self._ask("pause", pool)
         return self._own.pause(pool) if wait is None else wait
 

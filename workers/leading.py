@@ -9,15 +9,7 @@ from typing import Any
 import psycopg
 from sqlalchemy import Engine
 
-from cotrail.models.schema.database import (
-    CONNECTION_SETTINGS,
-    LEADER,
-    SESSION_PREFIX,
-    SESSION_SETTINGS,
-    WAKE,
-    session_name,
-    set_session,
-)
+from cotrail.models.schema import database
 
 # Exponential backoff between attempts.
 
@@ -113,7 +105,9 @@ class Session:
 
 
 @contextmanager
-def session(engine: Engine, pause: float, lock: int = LEADER, prefix: str = SESSION_PREFIX) -> Iterator[Session]:
+def session(
+    engine: Engine, pause: float, lock: int = database.LEADER, prefix: str = database.SESSION_PREFIX
+) -> Iterator[Session]:
     """Open a session outside the engine's pool.
 
     pause: the longest time in seconds between two of its calls in normal operation; lock, prefix: of its kind of
@@ -121,10 +115,10 @@ def session(engine: Engine, pause: float, lock: int = LEADER, prefix: str = SESS
     """
     # Not as a URL: libpq reads URLs differently from how SQLAlchemy writes them, and its errors quote them.
     _, named = engine.dialect.create_connect_args(engine.url)
-    settings = {**CONNECTION_SETTINGS, **named, "application_name": session_name(prefix)}
+    settings = {**database.CONNECTION_SETTINGS, **named, "application_name": database.session_name(prefix)}
     with psycopg.connect(**settings, autocommit=True) as connection:
         # Several of its own pauses, so that a single late call doesn't cost the lead.
         idle = max(IDLE_SECONDS, 5 * pause)
-        set_session(connection, (*SESSION_SETTINGS, f"idle_session_timeout = {idle * 1000:.0f}"))
-        connection.execute(f"LISTEN {WAKE}")
+        database.set_session(connection, (*database.SESSION_SETTINGS, f"idle_session_timeout = {idle * 1000:.0f}"))
+        connection.execute(f"LISTEN {database.WAKE}")
         yield Session(connection, lock, idle)

@@ -27,18 +27,9 @@ from cotrail.core.results import Failure
 from cotrail.errors import InputError, OutdatedError
 from cotrail.models.commands.control import being_cancelled, cancelling
 from cotrail.models.commands.retrying import end_unbegun
+from cotrail.models.execution import recovery
 from cotrail.models.execution.admission import admit
 from cotrail.models.execution.ledger import Ledger
-from cotrail.models.execution.recovery import (
-    cancelled_steps,
-    exhausted,
-    expire_leases,
-    is_idle,
-    ready_kinds,
-    take_lost,
-    take_suspects,
-    take_unsent,
-)
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.database import connect, reason_of, unanswered
 from cotrail.systems.registry import find_system
@@ -124,7 +115,7 @@ class Maintenance:
         due += self._take()
         stay()
         with self.engine.begin() as connection:
-            suspects = take_suspects(connection, at_once=self._found_culprit)
+            suspects = recovery.take_suspects(connection, at_once=self._found_culprit)
         # Kept for a later sweep as long as suspects are under way and none can be sent.
         self._found_culprit = self._found_culprit and not suspects
         due += suspects
@@ -152,8 +143,8 @@ class Maintenance:
 
     def _take_back(self) -> list[Dispatch]:
         with self.engine.begin() as connection:
-            expired = expire_leases(connection)
-            poisoned = exhausted(connection, expired, self.settings.max_attempts) if expired else []
+            expired = recovery.expire_leases(connection)
+            poisoned = recovery.exhausted(connection, expired, self.settings.max_attempts) if expired else []
         if expired:
             logger.warning("%d steps were given back: their leases expired without a heartbeat", len(expired))
         return [message for messages in self._give_up(poisoned) for message in messages]
@@ -204,7 +195,7 @@ class Maintenance:
     def _wait(self, own: Session) -> set[str]:
         """Wait for the next sweep or a notification, and admit questions meanwhile; returns the runs notified of."""
         with self.engine.connect() as connection:
-            idle = is_idle(connection)
+            idle = recovery.is_idle(connection)
         seconds = self.settings.sweep_seconds * (IDLE_SWEEPS if idle else 1)
         for _ in range(MOST_ADMISSIONS):
             woken = own.woken(seconds / MOST_ADMISSIONS)
@@ -227,7 +218,7 @@ class Maintenance:
     def _withdraw(self, run_id: str) -> None:
         """Remove the messages of a cancelled run from their queues, so that workers needn't read them."""
         with self.engine.begin() as connection:
-            step_ids = cancelled_steps(connection, run_id)
+            step_ids = recovery.cancelled_steps(connection, run_id)
         if step_ids:
             with self.app.connection_for_write() as broker:
                 withdrawn = broker.default_channel.withdraw(step_ids)
@@ -246,7 +237,7 @@ class Maintenance:
 
     def _take(self) -> list[Dispatch]:
         with self.engine.begin() as connection:
-            kinds = ready_kinds(connection, KINDS)
+            kinds = recovery.ready_kinds(connection, KINDS)
         want({KINDS[kind].role for kind in kinds})
         due: list[Dispatch] = []
         # Between the two transactions, as Redis may take seconds to answer, and none is to be open meanwhile.
@@ -254,11 +245,11 @@ class Maintenance:
         with self.engine.begin() as connection:
             for kind in kinds:
                 for queue, served in queues_of(kind).items():
-                    lost = take_lost(connection, kind, queued[queue], self.settings.resend_seconds, served)
+                    lost = recovery.take_lost(connection, kind, queued[queue], self.settings.resend_seconds, served)
                     if lost:
                         logger.warning("%d messages of %s seem lost and are sent again", len(lost), queue)
                     due += lost
-                due += take_unsent(connection, kind, MOST_SENT)
+                due += recovery.take_unsent(connection, kind, MOST_SENT)
         return due
 
     def _queued(self, kinds: Sequence[str]) -> dict[str, int]:

@@ -20,15 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from cotrail.common.optional_packages import installed_with
 from cotrail.common.server_addresses import http_options
 from cotrail.configuration.files import Endpoints, RunEvent, WebhookEndpoint
-from cotrail.models.execution.webhooks import (
-    Delivery,
-    claim_due,
-    delivered,
-    newly_blocked,
-    post,
-    read_facts,
-    undelivered,
-)
+from cotrail.models.execution import webhooks
 from cotrail.models.schema.states import DesiredState
 
 logger = logging.getLogger(__name__)
@@ -78,9 +70,9 @@ class Webhooks:
             return
         busy = [name for name, thread in self._threads.items() if thread.is_alive()]
         with self._engine.begin() as connection:
-            for run_id in newly_blocked(connection, event_type("blocked")):
+            for run_id in webhooks.newly_blocked(connection, event_type("blocked")):
                 self._post(connection, run_id, "blocked")
-            due = claim_due(connection, busy)
+            due = webhooks.claim_due(connection, busy)
         for name in {each.endpoint for each in due}:
             deliveries = [each for each in due if each.endpoint == name]
             self._threads[name] = threading.Thread(
@@ -96,26 +88,26 @@ class Webhooks:
     def _post(self, connection: Connection, run_id: str, event: RunEvent) -> None:
         if not self._endpoints:
             return
-        facts = read_facts(connection, run_id)
+        facts = webhooks.read_facts(connection, run_id)
         wanting = [name for name, endpoint in self._endpoints.items() if endpoint.wants(event, facts.project)]
         data = {"state": event, **msgspec.to_builtins(facts)}
-        post(connection, run_id, [_addressed(name, event, data) for name in wanting])
+        webhooks.post(connection, run_id, [_addressed(name, event, data) for name in wanting])
 
-    def _deliver(self, due: Sequence[Delivery]) -> None:
+    def _deliver(self, due: Sequence[webhooks.Delivery]) -> None:
         for delivery in due:
             problem, give_up = self._problem(delivery)
             try:
                 with self._engine.begin() as connection:
                     if problem is None:
-                        delivered(connection, delivery)
+                        webhooks.delivered(connection, delivery)
                     else:
-                        undelivered(connection, delivery, problem, give_up=give_up)
+                        webhooks.undelivered(connection, delivery, problem, give_up=give_up)
             except SQLAlchemyError as error:
                 logger.warning("what became of webhook %s isn't recorded, so it is sent again: %s", delivery.id, error)
             if problem is not None:
                 logger.warning("the webhook %s wasn't notified of %s: %s", delivery.endpoint, delivery.id, problem)
 
-    def _problem(self, delivery: Delivery) -> tuple[str | None, bool]:
+    def _problem(self, delivery: webhooks.Delivery) -> tuple[str | None, bool]:
         """Send an event; returns why the endpoint didn't take it, and whether it never will."""
         endpoint = self._endpoints.get(delivery.endpoint)
         if endpoint is None:

@@ -196,7 +196,7 @@ def _described(operation: Operation[Any, Any], schemas: Mapping[str, Any]) -> di
         parameters += _query(beside_type(operation))
     return {
         "operationId": operation.name,
-        "summary": _summary(operation),
+        "summary": (inspect.getdoc(operation.function) or "").partition("\n")[0],
         "description": inspect.getdoc(operation.function),
         "tags": [operation.name.partition(".")[0]],
         SCOPE: operation.scope,
@@ -204,11 +204,6 @@ def _described(operation: Operation[Any, Any], schemas: Mapping[str, Any]) -> di
         **body,
         "responses": {str(operation.status): _success(operation, schemas[operation.name]), **_PROBLEMS},
     }
-
-
-def _summary(operation: Operation[Any, Any]) -> str:
-    """The first line of the operation's docstring."""
-    return (inspect.getdoc(operation.function) or "").partition("\n")[0]
 
 
 def _part(schema: dict[str, Any]) -> dict[str, Any]:

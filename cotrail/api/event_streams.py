@@ -222,7 +222,7 @@ async def _formed(coming: AsyncGenerator[T, None], form: Callable[[T], bytes]) -
 async def _told(
     streams: Streams, pieces: AsyncGenerator[bytes, None], close: Close | None, failed: Callable[[CotrailError], bytes]
 ) -> AsyncIterator[bytes]:
-    with streams.sending(close or _nothing):
+    with streams.sending(close or (lambda: None)):
         if close:
             yield f"retry: {RETRY_MILLISECONDS}\n\n".encode()
         sent_at = monotonic()
@@ -244,7 +244,3 @@ def streams_of(request: AnyRequest) -> Streams:
 
 def _problem(request: AnyRequest, error: CotrailError) -> bytes:
     return frame(PROBLEM, msgspec.json.encode(problems.of_error(request, error).content))
-
-
-def _nothing() -> None:
-    """What continues to its end."""

@@ -110,7 +110,11 @@ def check_page(request: AnyRequest, *, cookie: bool) -> None:
     cookie: whether a cookie says who asks, which browsers send by themselves: then what changes anything has to say
     that it comes from a page of the service, under one of its own names.
     """
-    site, origin, is_safe = request.headers.get("Sec-Fetch-Site"), request.headers.get("Origin"), _is_safe(request)
+    site, origin, is_safe = (
+        request.headers.get("Sec-Fetch-Site"),
+        request.headers.get("Origin"),
+        request.method in _SAFE,
+    )
     if site not in (None, *_OWN_SITES) and not (is_safe and _is_navigation(request)):
         raise ForbiddenError("a page of another site asks, and may not")
     if origin is not None and urlsplit(origin).netloc.casefold() != _host(request):
@@ -151,10 +155,6 @@ def _public_hosts() -> set[str]:
 
 def _unknown_host() -> ForbiddenError:
     return ForbiddenError("the service has no such host name; its administrator sets COTRAIL_PUBLIC_HOSTS")
-
-
-def _is_safe(request: AnyRequest) -> bool:
-    return request.method in _SAFE
 
 
 def _is_navigation(request: AnyRequest) -> bool:

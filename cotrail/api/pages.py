@@ -1,6 +1,7 @@
 """Routes of the viewer's pages and actions, their requests, and the files that pages refer to."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, quote
 
@@ -17,9 +18,18 @@ from cotrail.errors import ForbiddenError, InputError, UnknownNameError
 from cotrail.services.access import tokens
 from cotrail.services.actor import Scope, actor
 from cotrail.services.operations.operation import Operation, Route, through
-from cotrail.viewer.all_pages import PAGES
+from cotrail.viewer.page import PAGES as _PAGES
 from cotrail.viewer.page import GoTo, Page, Shown, placed
 from cotrail.viewer.rendering import Here, render, static
+
+MODULES = ("ask", "comparisons", "corpora", "experiments", "questions", "run", "workers")
+"""The modules of `cotrail.viewer.pages`."""
+
+for _module in MODULES:
+    import_module(f"cotrail.viewer.pages.{_module}")
+
+PAGES: Mapping[str, Page[..., Any]] = _PAGES
+
 
 # What requests for pages ask for: the arguments of a page, from its path and its query, or of an action, from a form.
 

@@ -258,7 +258,7 @@ def answer_with(operation: Operation[Any, Any], request: AnyRequest, result: Any
     headers = _links(request, result)
     if request.method != "GET":
         return Response(content, status_code=operation.status, media_type="application/json", headers=headers)
-    tag = _tag(content)
+    tag = f'W/"{hashlib.blake2b(content, digest_size=12).hexdigest()}"'
     if _knows(request.headers.get("if-none-match", ""), tag):
         return Response(b"", status_code=304, headers={"ETag": tag})
     return Response(content, media_type="application/json", headers={**headers, "ETag": tag})
@@ -272,11 +272,6 @@ def _links(request: AnyRequest, result: Any) -> dict[str, str]:
     kept = [(name, value) for name, value in request.query_params.multi_items() if name != "after"]
     query = urlencode([*kept, ("after", after)])
     return {"Link": f'<{request.scope["path"]}?{query}>; rel="next"'}
-
-
-def _tag(content: bytes) -> str:
-    """The weak ETag of what an answer says."""
-    return f'W/"{hashlib.blake2b(content, digest_size=12).hexdigest()}"'
 
 
 def _knows(known: str, tag: str) -> bool:

@@ -5,19 +5,9 @@ from functools import partial
 from itertools import groupby, islice
 from typing import Any
 
+from cotrail.audit import records
 from cotrail.audit.asked_questions import RunContext
 from cotrail.audit.findings import MOST_FINDINGS, CheckedQuestion, Finding
-from cotrail.audit.records import (
-    ENDED_QUESTIONS,
-    ENDED_STEPS,
-    UNREADABLE,
-    QuestionRows,
-    Row,
-    head_of,
-    heads_of,
-    number,
-    text,
-)
 from cotrail.audit.referenced_contents import ReferencedContents, references_of_collected
 from cotrail.audit.row_digests import changed_column, question_digest, question_opened
 from cotrail.audit.step_check import StepContext, check_step
@@ -30,7 +20,7 @@ _UNENDED = {
 """The other statuses, with the columns that must then be NULL."""
 
 
-def check_question(rows: QuestionRows, run: RunContext, contents: ReferencedContents) -> CheckedQuestion:
+def check_question(rows: records.QuestionRows, run: RunContext, contents: ReferencedContents) -> CheckedQuestion:
     """Check a question: its row as submitted, its steps, its row as it ended."""
     check = _QuestionCheck(rows, run, contents)
     _use_collected(rows.question, contents)
@@ -49,11 +39,11 @@ def check_question(rows: QuestionRows, run: RunContext, contents: ReferencedCont
 class _QuestionCheck:
     """The checks of one question."""
 
-    def __init__(self, rows: QuestionRows, run: RunContext, contents: ReferencedContents) -> None:
+    def __init__(self, rows: records.QuestionRows, run: RunContext, contents: ReferencedContents) -> None:
         self.rows, self.question, self.run, self.contents = rows, rows.question, run, contents
-        self.key = text(rows.question, "key")
+        self.key = records.text(rows.question, "key")
         self.opened = self._opened()
-        self.heads = heads_of(self.opened, (each.step["digest"] or "" for each in rows.steps))
+        self.heads = records.heads_of(self.opened, (each.step["digest"] or "" for each in rows.steps))
 
     def submitted(self) -> Iterator[Finding]:
         """Check the question as it was submitted."""
@@ -65,7 +55,7 @@ class _QuestionCheck:
             return
         values = {"run_id": (self.run.id,), "evidence": ("[]",), "kind": ("",), "pinned": (None,), "judged": (None,)}
         for opened in self.run.opened:
-            recorded = text(self.question, "opened")
+            recorded = records.text(self.question, "opened")
             digest = partial(question_opened, run_opened=opened)
             changed = changed_column(self.question, recorded, digest, values, self.run.guesses)
             if changed is not None:
@@ -87,9 +77,9 @@ class _QuestionCheck:
 
     def ended(self) -> Iterator[Finding]:
         """Check the question's row as it ended, and that its digest covers all steps."""
-        status = text(self.question, "status")
-        under_way = [each.step for each in self.rows.steps if each.step["state"] not in ENDED_STEPS]
-        if status not in ENDED_QUESTIONS:
+        status = records.text(self.question, "status")
+        under_way = [each.step for each in self.rows.steps if each.step["state"] not in records.ENDED_STEPS]
+        if status not in records.ENDED_QUESTIONS:
             yield from self._unended(status)
             return
         if self.question["digest"] is None:
@@ -98,7 +88,7 @@ class _QuestionCheck:
             yield self._unsealed()
         for step in under_way:
             detail = f"its question is {status}, and it is {step['state']}"
-            yield self._found("steps", "changed", detail, step=number(step, "sequence"))
+            yield self._found("steps", "changed", detail, step=records.number(step, "sequence"))
 
     def _unended(self, status: str) -> Iterator[Finding]:
         """Check that a question that hasn't ended has none of the columns of an end."""
@@ -116,16 +106,16 @@ class _QuestionCheck:
 
         So a changed `opened` is distinguished from first steps that were changed or removed.
         """
-        stored = text(self.question, "opened")
+        stored = records.text(self.question, "opened")
         if self.rows.steps:
             for opened in (stored, *(question_opened(self.question, each) for each in self.run.opened)):
-                if head_of(opened, ()) == self.rows.steps[0].step["previous"]:
+                if records.head_of(opened, ()) == self.rows.steps[0].step["previous"]:
                     return opened
         return stored
 
     def _around(self) -> StepContext:
         return StepContext(
-            question=text(self.question, "id"),
+            question=records.text(self.question, "id"),
             key=self.key,
             run=self.run.id,
             binding=self.run.binding,
@@ -139,7 +129,7 @@ class _QuestionCheck:
     def _sequences(self) -> Iterator[Finding]:
         expected = 0
         for rows in self.rows.steps:
-            sequence = number(rows.step, "sequence")
+            sequence = records.number(rows.step, "sequence")
             if sequence > expected:
                 yield self._found("steps", "removed", f"step {sequence} is there", step=expected)
             if sequence < expected:
@@ -148,7 +138,7 @@ class _QuestionCheck:
 
     def _strays(self) -> Iterator[Finding]:
         for record in self.rows.strays:
-            rank = number(record.row, "rank") if "rank" in record.row else None
+            rank = records.number(record.row, "rank") if "rank" in record.row else None
             step = f"it refers to step {record.row['step_id']}, by id, which isn't one of its question"
             yield self._found(record.table, "added", step, rank=rank)
 
@@ -167,18 +157,18 @@ class _QuestionCheck:
             detail = "its steps go by another, or steps before them were removed"
             return self._found("questions", "changed", detail, column="opened", perhaps=("steps",))
         detail = f"step {before} goes by another digest: this one was changed together with its own, or added"
-        return self._found("steps", "changed", detail, step=number(self.rows.steps[suspect].step, "sequence"))
+        return self._found("steps", "changed", detail, step=records.number(self.rows.steps[suspect].step, "sequence"))
 
-    def _digest(self, question: Row) -> str:
+    def _digest(self, question: records.Row) -> str:
         return question_digest(question, self.heads[-1])
 
     def _unsealed(self) -> Finding:
-        recorded = text(self.question, "digest")
+        recorded = records.text(self.question, "digest")
         for place, head in enumerate(self.heads[:-1]):
             if not self.run.guesses.may(self.question):
                 break
             if question_digest(self.question, head) == recorded:
-                step = number(self.rows.steps[place].step, "sequence")
+                step = records.number(self.rows.steps[place].step, "sequence")
                 return self._found("steps", "added", "its question had ended before it", step=step)
         changed = changed_column(self.question, recorded, self._digest, self._values(), self.run.guesses)
         if changed is not None:
@@ -190,7 +180,7 @@ class _QuestionCheck:
         """Candidate values that the columns may have had, from the steps."""
         steps = [each.step for each in self.rows.steps]
         return {
-            "status": ENDED_QUESTIONS,
+            "status": records.ENDED_QUESTIONS,
             "id": {step["question_id"] for step in steps},
             "finished_at": {step["finished_at"] for step in steps},
             "reason": (None, *(step["failure"] for step in steps)),
@@ -203,9 +193,9 @@ class _QuestionCheck:
         return Finding(table=table, what=what, detail=detail, question=self.key, **more)
 
 
-def _use_collected(question: Row, contents: ReferencedContents) -> None:
+def _use_collected(question: records.Row, contents: ReferencedContents) -> None:
     """Note that a question refers to the paragraphs that it collected."""
     try:
         contents.use(references_of_collected(question))
-    except UNREADABLE:
+    except records.UNREADABLE:
         return

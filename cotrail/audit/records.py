@@ -11,7 +11,7 @@ A run's records come in a fixed order, whether they are read from a store or fro
             attempts, paragraph_sets, sentences
     end                                        only in a bundle: the number of lines before it, and their SHA-256
 
-The columns that digests cover are listed here, so that anyone can recompute these. A digest is the SHA-256 of a JSON
+The columns that digests cover are in `columns.toml`, for anyone to recompute these. A digest is the SHA-256 of a JSON
 array of texts, as Python's `json.dumps(texts, ensure_ascii=False)` writes it: each column as PostgreSQL writes it,
 times in UTC as `2026-01-31T23:59:59.000001Z`, NULL as null.
 
@@ -29,9 +29,11 @@ further column of a table alone doesn't change.
 
 import re
 import sys
+import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct, field
@@ -39,36 +41,14 @@ from msgspec import Struct, field
 from cotrail.audit.findings import Finding
 from cotrail.errors import BundleError
 
-# Columns that digests cover.
+# Columns of the records by table, in their order, and those that digests cover: `columns.toml`.
 
-EXPERIMENT = ("id", "created_at", "plan")
-
-RUN_OPENED = (
-    *("id", "created_at", "experiment_id", "cell", "reuse", "size", "origin", "forked_at"),
-    *("system", "system_version", "settings", "dataset", "corpus", "corpus_revision", "knowledge"),
-    *("model_name", "model", "embedder_name", "embedder", "entailer_name", "entailer"),
-    *("profile", "temperature", "seed", "demonstrations", "provenance"),
+_Columns = dict[str, tuple[str, ...]]
+_COVERED, COLUMNS, _NULLABLE, _NUMBERS, _FRACTIONS = msgspec.convert(
+    tuple(tomllib.loads(Path(__file__).with_name("columns.toml").read_text("utf-8")).values()),
+    tuple[_Columns, _Columns, _Columns, _Columns, _Columns],
 )
-"""A run's configuration: the columns that never change."""
-
-RUN = (*RUN_OPENED, "opened", "desired_state", "priority")
-
-QUESTION_OPENED = ("run_id", "position", "key", "text", "answers", "gold", "pinned", "evidence", "kind", "judged")
-"""A question as it was submitted."""
-
-QUESTION = (
-    *("id", *QUESTION_OPENED, "opened"),
-    *("status", "answer", "sentences", "collected", "weighing", "reason", "ended_by", "halted", "finished_at"),
-)
-
-STEP = (
-    *("id", "run_id", "question_id", "sequence", "kind", "fingerprint", "shared_in", "adopted_from", "request"),
-    *("state", "epoch", "created_at", "sent_at", "not_before", "worker", "lease_until", "started_at", "finished_at"),
-    *("result", "failure", "prompt_tokens", "cached_prompt_tokens", "generated_tokens", "milliseconds"),
-    *("edit", "previous"),
-)
-
-ATTEMPT = ("step_id", "epoch", "worker", "started_at", "ended_at", "outcome", "error")
+EXPERIMENT, RUN_OPENED, RUN, QUESTION_OPENED, QUESTION, STEP, ATTEMPT = _COVERED.values()
 
 TIMES = frozenset({"created_at", "sent_at", "not_before", "lease_until", "started_at", "finished_at", "ended_at"})
 """The columns that are times."""
@@ -133,39 +113,6 @@ class Record(Struct, frozen=True):
     table: str
     row: Row
 
-
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "bundle": ("format", "cotrail", "run"),
-    "experiments": EXPERIMENT,
-    "runs": (*RUN[:5], "desired_state", "priority", *RUN[5:-2], "digest"),
-    "demonstrations": ("digest", "body"),
-    "paragraphs": ("digest", "title", "text"),
-    "questions": (*(name for name in QUESTION if name != "opened"), *("opened", "digest")),
-    "steps": (*STEP, "digest"),
-    "prompts": ("step_id", "text"),
-    "attempts": ATTEMPT,
-    "paragraph_sets": ("step_id", "rank", "question_id", "query", "digest", "paragraph_id", "score"),
-    "sentences": ("step_id", "question_id", "position", "text"),
-    "end": ("records", "sha256"),
-}
-"""Columns of the records, by table, in their order."""
-
-_NULLABLE: dict[str, tuple[str, ...]] = {
-    "runs": ("experiment_id", "cell", "origin", "forked_at", "corpus", "digest"),
-    "questions": (*("pinned", "judged", "digest"), *QUESTION[QUESTION.index("answer") :]),
-    "steps": ("shared_in", "adopted_from", *STEP[STEP.index("sent_at") : STEP.index("previous")], "digest"),
-    "attempts": ("ended_at", "outcome", "error"),
-}
-_NUMBERS: dict[str, tuple[str, ...]] = {
-    "runs": ("size", "seed"),
-    "questions": ("position",),
-    "steps": ("sequence", "epoch"),
-    "attempts": ("epoch",),
-    "paragraph_sets": ("rank",),
-    "sentences": ("position",),
-    "end": ("records",),
-}
-_FRACTIONS = {"runs": ("temperature",), "paragraph_sets": ("score",)}
 
 _WHOLE = re.compile(r"-?(0|[1-9][0-9]{0,18})")
 _FRACTION = re.compile(r"-?([0-9]+(\.[0-9]+)?(e[+-]?[0-9]+)?|Infinity)|NaN")

@@ -162,7 +162,10 @@ class LazyGroup(TyperGroup):
     def __init__(self, *, entries: Iterable[Entry] = COMMANDS, **attributes: Any) -> None:
         super().__init__(**attributes)
         self._entries = {entry.name: entry for entry in entries}
-        self.commands = {name: _outline(entry) for name, entry in self._entries.items()}
+        self.commands = {
+            name: TyperCommand(name, rich_help_panel=entry.panel, rich_markup_mode="markdown")
+            for name, entry in self._entries.items()
+        }
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help of all commands, each with its own summary."""
@@ -209,10 +212,6 @@ def load(entry: Entry) -> Any:
             signature
         )
     return get_group(app).commands[entry.name]
-
-
-def _outline(entry: Entry) -> TyperCommand:
-    return TyperCommand(entry.name, rich_help_panel=entry.panel, rich_markup_mode="markdown")
 
 
 def summaries(entries: Iterable[Entry]) -> dict[str, str]:

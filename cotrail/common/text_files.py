@@ -155,11 +155,9 @@ class _Limited(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """See `io.RawIOBase`."""
         return int(self._unpack(lambda: self._content.seek(offset, whence)))
 
     def readinto(self, buffer: Any) -> int:
-        """See `io.RawIOBase`."""
         view = memoryview(buffer).cast("B")
         content: bytes = self._unpack(lambda: self._content.read(len(view)))
         view[: len(content)] = content

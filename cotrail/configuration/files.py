@@ -193,7 +193,7 @@ def find_server(name: str, home: Path) -> Server:
     """The service at an address, or of a name in `servers.toml` of the home; raises InputError."""
     if name.startswith(("http://", "https://")):
         return Server(url=name, token=os.environ.get(TOKEN, ""))
-    entries = _read(home / "servers.toml")
+    entries = read_toml_as(home / "servers.toml", "the list of servers", _File).servers
     if name not in entries:
         raise InputError(f"{unknown('server', name, entries)}; servers.toml in COTRAIL_HOME names them, or give a URL")
     entry = entries[name]
@@ -203,10 +203,6 @@ def find_server(name: str, home: Path) -> Server:
     if entry.token_variable and not os.environ.get(variable):
         raise InputError(f"the environment variable {variable}, which holds the token of {name}, isn't set")
     return Server(url=entry.url, token=os.environ.get(variable, ""))
-
-
-def _read(path: Path) -> dict[str, ServerEntry]:
-    return read_toml_as(path, "the list of servers", _File).servers
 
 
 def _token_in(path: Path) -> str:

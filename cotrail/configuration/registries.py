@@ -20,8 +20,8 @@ from cotrail.engines.retrieval.search_engines import ENGINES
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.paper import Paper
 from cotrail.evaluation.experiments.registry import PAPERS
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.metric import Metric
-from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.systems.own import FOLDERS, Source, read_source
 from cotrail.systems.registry import SYSTEMS
 from cotrail.systems.spec import SystemSpec

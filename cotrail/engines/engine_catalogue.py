@@ -57,9 +57,10 @@ class OpensEngine(Installable, Protocol[OpenedT]):
 
 
 class FolderTable(EngineTable, frozen=True):
-    """A model in this process, on its GPU if it has one; path: the folder that a library saved it to.
+    """A model in this process, on its GPU if it has one; see `OpensEngine`.
 
-    A table derived from it says what `load` returns; the extra `evidence` installs its library.
+    path: the folder that a library saved it to. A table derived from it says what `load` returns; the extra `evidence`
+    installs its library.
     """
 
     def load(self, identity: str, profile: Profile) -> Any:
@@ -76,31 +77,27 @@ class FolderTable(EngineTable, frozen=True):
         return folder_digest(self.path)
 
     def identity(self, name: str, model: str) -> str:  # noqa: ARG002 - it asks no language model
-        """See `OpensEngine`."""
         return model_identity(name, self.digest)
 
     def open(self, name: str, profile: Profile, open_model: OpenModel) -> Any:  # noqa: ARG002 - as above
-        """See `OpensEngine`."""
         with installed_with("evidence"):
             return self.load(model_identity(name, self.digest), profile)
 
 
 class ScriptTable(EngineTable, frozen=True):
-    """A scripted engine; path: its script."""
+    """A scripted engine, an `OpensEngine`; path: its script."""
 
     scripted: ClassVar[type[ScriptedEngine[Any]]]
 
     def identity(self, name: str, model: str) -> str:  # noqa: ARG002 - it asks no language model
-        """See `OpensEngine`."""
         return self.scripted(self.path, name).identity
 
     def open(self, name: str, profile: Profile, open_model: OpenModel) -> Any:  # noqa: ARG002 - profiles mean the same
-        """See `OpensEngine`."""
         return self.scripted(self.path, name)
 
 
 class ServerTable:
-    """Makes a table of a `TextServer`, from which a table derives too; it says what `load` returns."""
+    """Makes an `OpensEngine` of a `TextServer`, from which a table derives too; it says what `load` returns."""
 
     __slots__ = ()
 
@@ -127,11 +124,9 @@ class ServerTable:
         """See `Installable`: no server is asked."""
 
     def identity(self, name: str, model: str) -> str:  # noqa: ARG002 - it asks no language model of the run's
-        """See `OpensEngine`."""
         return model_identity(name, self.digest)
 
     def open(self, name: str, profile: Profile, open_model: OpenModel) -> Any:  # noqa: ARG002 - as above
-        """See `OpensEngine`."""
         return self.connect(name, ProcessLimiter())
 
     def connect(self, name: str, limiter: RateLimiter) -> Any:
@@ -141,7 +136,7 @@ class ServerTable:
 
 
 class BuiltIn(Struct, Generic[OpenedT], frozen=True):
-    """A published model.
+    """A published model; see `OpensEngine`.
 
     folder: returns its folder, or raises NotInstalledError; table: the class of a table with that folder as its `path`.
     fields: the table's other fields.
@@ -153,7 +148,6 @@ class BuiltIn(Struct, Generic[OpenedT], frozen=True):
 
     @property
     def library(self) -> Library:
-        """See `OnLibrary`."""
         library: Library = self.table.library
         return library
 
@@ -168,15 +162,12 @@ class BuiltIn(Struct, Generic[OpenedT], frozen=True):
         return str(self.folder())
 
     def check(self) -> None:
-        """See `Installable`."""
         self.folder()
 
     def identity(self, name: str, model: str) -> str:
-        """See `OpensEngine`."""
         return self._opened.identity(name, model)
 
     def open(self, name: str, profile: Profile, open_model: OpenModel) -> OpenedT:
-        """See `OpensEngine`."""
         return self._opened.open(name, profile, open_model)
 
     @property

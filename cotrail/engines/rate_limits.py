@@ -248,46 +248,37 @@ class ProcessLimiter:
         self._pools: dict[str, Pool] = {}
 
     def asking(self) -> AbstractContextManager[None]:
-        """See `RateLimiter`."""
         return nullcontext()
 
     def reserve(self, pool: str, need: Need, limits: Limits, longest: float) -> float:
-        """See `RateLimiter`."""
         with self._lock:
             return reserve(self._pool(pool), self._clock(), need, limits, longest)
 
     def line_up(self, pool: str, need: Need, limits: Limits) -> float:
-        """See `RateLimiter`."""
         with self._lock:
             return line_up(self._pool(pool), self._clock(), need, limits)
 
     def leave(self, pool: str, plan: int, limits: Limits) -> float:
-        """See `RateLimiter`."""
         with self._lock:
             return leave(self._pool(pool), self._clock(), plan, limits)
 
     def settle(self, pool: str, more: Need, limits: Limits) -> None:
-        """See `RateLimiter`."""
         with self._lock:
             settle(self._pool(pool), more, limits)
 
     def tell(self, pool: str, limits: Limits, age: float) -> None:
-        """See `RateLimiter`."""
         with self._lock:
             tell(self._pool(pool), self._clock(), limits, age)
 
     def refused(self, pool: str, seconds: float | None) -> None:
-        """See `RateLimiter`."""
         with self._lock:
             refused(self._pool(pool), self._clock(), seconds)
 
     def plan(self, pool: str) -> int:
-        """See `RateLimiter`."""
         with self._lock:
             return self._pool(pool).plan
 
     def pause(self, pool: str) -> float:
-        """See `RateLimiter`."""
         with self._lock:
             return max(0.0, self._pool(pool).paused - self._clock())
 

@@ -16,7 +16,7 @@ from cotrail.engines.language_models.served.event_loop import EventLoopThread
 from cotrail.engines.language_models.served.pacing import Pacing
 from cotrail.engines.language_models.served.protocols.delta import bearer
 from cotrail.engines.language_models.served.tokenizer import estimated_tokens
-from cotrail.engines.text_servers import TextServer
+from cotrail.engines.server_address import TextServer
 from cotrail.errors import TransientStepError
 
 Answer = TypeVar("Answer")

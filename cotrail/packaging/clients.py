@@ -104,13 +104,13 @@ def _record(kind: type[Struct], writing: "Writing") -> str:
         "array_like": config.array_like,
     }
     given = (f"{name}={value!r}" for name, value in options.items() if value)
-    files = (writing.imported(each.__module__, each.__name__) for each in kind.__mro__ if _has_files(each))
+    files = (
+        writing.imported(each.__module__, each.__name__)
+        for each in kind.__mro__
+        if each.__module__ == named_files.__name__
+    )
     bases = [*files, writing.imported("msgspec", "Struct")]
     return _class(kind, ", ".join([*bases, "frozen=True", "kw_only=True", *given]), _fields(kind, writing))
-
-
-def _has_files(kind: type) -> bool:
-    return kind.__module__ == named_files.__name__
 
 
 def _fields(kind: type[Struct], writing: "Writing") -> Iterator[str]:

@@ -48,7 +48,7 @@ class Page(Route[P, R]):
 
 
 PAGES: dict[str, Page[..., Any]] = {}
-"""Pages and actions by method and path, as far as their modules are imported (`cotrail.viewer.all_pages`)."""
+"""Pages and actions by method and path, as far as their modules are imported (`cotrail.api.pages`)."""
 
 
 def page(path: str, scope: Scope = Scope.READ) -> Callable[[Callable[P, Shown]], Page[P, Shown]]:

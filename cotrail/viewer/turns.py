@@ -12,18 +12,8 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from cotrail.common.printable_text import without_commands
+from cotrail.core import views
 from cotrail.core.actions.registry import carried_out_by, has_prompt
-from cotrail.core.views import (
-    FoundParagraph,
-    FoundParagraphs,
-    Note,
-    Part,
-    ScoredTexts,
-    Thoughts,
-    ToolCalls,
-    WrittenText,
-    name_of,
-)
 from cotrail.services.results.questions import ShownQuestion
 from cotrail.services.results.reasoning import where
 from cotrail.services.results.steps import ShownStep
@@ -65,7 +55,7 @@ class ShownHit(Struct, frozen=True, kw_only=True):
     seen_at: the turn in which it was found before, None at its first sight; matched: its words that stand in the query.
     """
 
-    hit: FoundParagraph
+    hit: views.FoundParagraph
     seen_at: int | None
     matched: Sequence[str]
 
@@ -205,18 +195,18 @@ def first_seen(turns: Iterable[Turn]) -> dict[str, int]:
 
 def written(step: ShownStep) -> str:
     """What a model wrote; empty where there is none."""
-    return " ".join(part.text for part in step.view.parts if isinstance(part, WrittenText))
+    return " ".join(part.text for part in step.view.parts if isinstance(part, views.WrittenText))
 
 
-def other_parts(step: ShownStep) -> list[Part]:
+def other_parts(step: ShownStep) -> list[views.Part]:
     """The parts of a step but for the paragraphs that it found, where it found any."""
-    return [part for part in step.view.parts if not (isinstance(part, FoundParagraphs) and part.hits)]
+    return [part for part in step.view.parts if not (isinstance(part, views.FoundParagraphs) and part.hits)]
 
 
 def _form(step: ShownStep) -> Form:
     if has_prompt(step.kind):
         return "beside"
-    said = not step.failure and all(isinstance(part, Note) for part in step.view.parts)
+    said = not step.failure and all(isinstance(part, views.Note) for part in step.view.parts)
     return "table" if said and step.kind in carried_out_by("evidence") else "alone"
 
 
@@ -264,15 +254,15 @@ def _texts_of_step(step: ShownStep) -> Iterator[str]:
         yield step.failure.message
 
 
-def _texts_of_part(part: Part) -> Iterator[str]:
+def _texts_of_part(part: views.Part) -> Iterator[str]:
     match part:
-        case WrittenText() | Thoughts() | Note():
+        case views.WrittenText() | views.Thoughts() | views.Note():
             yield part.text
-        case FoundParagraphs():
+        case views.FoundParagraphs():
             yield from (text for hit in part.hits for text in (hit.paragraph.title, hit.paragraph.text))
-        case ScoredTexts():
+        case views.ScoredTexts():
             yield from (row.text for row in part.rows)
-        case ToolCalls():
+        case views.ToolCalls():
             yield from (text for call in part.calls for text in (call.name, call.arguments))
 
 
@@ -307,7 +297,7 @@ def _step(step: ShownStep) -> Iterator[str]:
     asked = f" “{step.view.asked}”" if step.view.asked else ""
     yield f"{step.sequence} {step.view.verb or step.kind}{asked}"
     for hit in step.view.found[:MOST_HITS]:
-        yield f"  {hit.rank}. {name_of(hit.paragraph)} ({hit.scored}){' [gold]' if hit.gold else ''}"
+        yield f"  {hit.rank}. {views.name_of(hit.paragraph)} ({hit.scored}){' [gold]' if hit.gold else ''}"
     if text := written(step):
         yield f"  {text}"
     if step.failure:

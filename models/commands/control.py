@@ -11,22 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Connection,
-    Engine,
-    Text,
-    bindparam,
-    cast,
-    exists,
-    func,
-    literal,
-    null,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.errors import InputError
@@ -34,48 +19,45 @@ from cotrail.models.commands.chunks import LOCK_TRIES, OnProgress, by_chunks, lo
 from cotrail.models.records.advancing import begin_questions
 from cotrail.models.records.budgets import read_budgets, read_run_consumed
 from cotrail.models.records.runs import FindSystem, Runs
+from cotrail.models.schema import states
 from cotrail.models.schema.database import notify
 from cotrail.models.schema.seals import EARLIER, question_digest, question_head, step_digest
-from cotrail.models.schema.states import (
-    UNENDED_QUESTIONS,
-    UNENDED_STEPS,
-    AttemptOutcome,
-    DesiredState,
-    QuestionStatus,
-    StepState,
-)
 from cotrail.models.schema.tables import QUESTION_OPEN, attempts, questions, runs, steps
 
 # Cancelling questions: what is recorded of them stays, and nothing follows.
 
-_ids = bindparam("ids", type_=ARRAY(BigInteger))
+_ids = sa.bindparam("ids", type_=ARRAY(sa.BigInteger))
 
-_ended_step: dict[str, Any] = {"state": literal(StepState.CANCELLED), "finished_at": func.now(), "lease_until": null()}
+_ended_step: dict[str, Any] = {
+    "state": sa.literal(states.StepState.CANCELLED),
+    "finished_at": sa.func.now(),
+    "lease_until": sa.null(),
+}
 _cancelled = (
-    update(steps)
-    .where(steps.c.question_id == func.any(_ids), steps.c.state.in_(UNENDED_STEPS))
-    .values(_ended_step | {"digest": step_digest(_ended_step, or_(EARLIER, attempts.c.outcome.is_not(None)))})
+    sa.update(steps)
+    .where(steps.c.question_id == sa.func.any(_ids), steps.c.state.in_(states.UNENDED_STEPS))
+    .values(_ended_step | {"digest": step_digest(_ended_step, sa.or_(EARLIER, attempts.c.outcome.is_not(None)))})
     .returning(steps.c.id, steps.c.epoch)
     .cte("cancelled")
 )
 _CANCEL_STEPS = (
-    update(attempts)
+    sa.update(attempts)
     .where(attempts.c.step_id == _cancelled.c.id, attempts.c.epoch == _cancelled.c.epoch, attempts.c.outcome.is_(None))
-    .values(outcome=AttemptOutcome.CANCELLED, ended_at=func.now())
+    .values(outcome=states.AttemptOutcome.CANCELLED, ended_at=sa.func.now())
 )
 _ended_question: dict[str, Any] = {
-    "status": literal(QuestionStatus.CANCELLED),
-    "finished_at": func.now(),
-    "ended_by": cast(bindparam("ended_by"), Text),
+    "status": sa.literal(states.QuestionStatus.CANCELLED),
+    "finished_at": sa.func.now(),
+    "ended_by": sa.cast(sa.bindparam("ended_by"), sa.Text),
 }
 _CANCEL_QUESTIONS = (
-    update(questions)
-    .where(questions.c.id == func.any(_ids))
+    sa.update(questions)
+    .where(questions.c.id == sa.func.any(_ids))
     .values(_ended_question | {"digest": question_digest(question_head(), _ended_question)})
 )
 
 
-def cancel_questions(connection: Connection, ids: Sequence[int], ended_by: str | None = None) -> int:
+def cancel_questions(connection: sa.Connection, ids: Sequence[int], ended_by: str | None = None) -> int:
     """Cancel questions, which are locked, and their steps; returns how many.
 
     ended_by: a limit or a rule that ended them.
@@ -85,27 +67,27 @@ def cancel_questions(connection: Connection, ids: Sequence[int], ended_by: str |
 
 
 _UNBLOCK = (
-    update(questions)
-    .where(questions.c.id == func.any(_ids))
-    .values(status=QuestionStatus.OPEN, reason=null(), finished_at=null())
+    sa.update(questions)
+    .where(questions.c.id == sa.func.any(_ids))
+    .values(status=states.QuestionStatus.OPEN, reason=sa.null(), finished_at=sa.null())
 )
 _UNBLOCK_STEPS = (
-    update(steps)
-    .where(steps.c.question_id == func.any(_ids), steps.c.state == StepState.BLOCKED, QUESTION_OPEN)
-    .values(state=StepState.WAITING)
+    sa.update(steps)
+    .where(steps.c.question_id == sa.func.any(_ids), steps.c.state == states.StepState.BLOCKED, QUESTION_OPEN)
+    .values(state=states.StepState.WAITING)
 )
 
 
-def used_up(connection: Connection, run_id: str, then: str) -> str:
+def used_up(connection: sa.Connection, run_id: str, then: str) -> str:
     """Return why no question of a run can be opened again, where its budget is used up; then: what follows a raise."""
     limit = read_budgets(connection, run_id).run.reached(read_run_consumed(connection, run_id))
     raising = f"raise it (`cotrail budget {run_id} --run-budget {limit}=N`), then {then}"
     return f"the run's budget of {limit} is used up; {raising}" if limit else ""
 
 
-def unblock(engine: Engine, run_id: str, find_system: FindSystem, report: OnProgress = silently) -> int:
+def unblock(engine: sa.Engine, run_id: str, find_system: FindSystem, report: OnProgress = silently) -> int:
     """Open the blocked questions of a run again, so that they wait for admission; returns how many."""
-    chunks = by_chunks(engine, run_id, QuestionStatus.BLOCKED, partial(_unblock, Runs(find_system)))
+    chunks = by_chunks(engine, run_id, states.QuestionStatus.BLOCKED, partial(_unblock, Runs(find_system)))
     done = through(chunks, report)
     if done:
         with engine.begin() as connection:
@@ -113,7 +95,7 @@ def unblock(engine: Engine, run_id: str, find_system: FindSystem, report: OnProg
     return done
 
 
-def _unblock(plans: Runs, connection: Connection, ids: Sequence[int]) -> int:
+def _unblock(plans: Runs, connection: sa.Connection, ids: Sequence[int]) -> int:
     connection.execute(_UNBLOCK, {"ids": ids})
     # The replay may block a question again: its steps then stay blocked.
     begin_questions(connection, plans, ids)
@@ -121,30 +103,30 @@ def _unblock(plans: Runs, connection: Connection, ids: Sequence[int]) -> int:
     return len(ids)
 
 
-_run: ColumnElement[str] = bindparam("run")
-_blocked = exists().where(questions.c.run_id == runs.c.id, questions.c.status == QuestionStatus.BLOCKED)
-_STATE_OF_BLOCKED = select(runs.c.desired_state).where(runs.c.id == _run, _blocked)
+_run: sa.ColumnElement[str] = sa.bindparam("run")
+_blocked = sa.exists().where(questions.c.run_id == runs.c.id, questions.c.status == states.QuestionStatus.BLOCKED)
+_STATE_OF_BLOCKED = sa.select(runs.c.desired_state).where(runs.c.id == _run, _blocked)
 
-_unended = exists().where(questions.c.run_id == runs.c.id, questions.c.status.in_(UNENDED_QUESTIONS))
-_BEING_CANCELLED = select(runs.c.id).where(
-    runs.c.digest.is_(None), runs.c.desired_state == DesiredState.CANCELLED, _unended
+_unended = sa.exists().where(questions.c.run_id == runs.c.id, questions.c.status.in_(states.UNENDED_QUESTIONS))
+_BEING_CANCELLED = sa.select(runs.c.id).where(
+    runs.c.digest.is_(None), runs.c.desired_state == states.DesiredState.CANCELLED, _unended
 )
 
 _SEND_AGAIN = (
-    update(steps)
-    .where(steps.c.run_id == _run, steps.c.state == StepState.READY, steps.c.sent_at.is_not(None))
+    sa.update(steps)
+    .where(steps.c.run_id == _run, steps.c.state == states.StepState.READY, steps.c.sent_at.is_not(None))
     .values(sent_at=None)
 )
 """Steps that were admitted before the pause: workers dropped their messages when they found the run paused."""
 
 
-def pause(engine: Engine, run_id: str) -> None:
+def pause(engine: sa.Engine, run_id: str) -> None:
     """Have no further step of the run begun; results of those under way are recorded."""
     with engine.begin() as connection:
-        _change(connection, run_id, desired_state=DesiredState.PAUSED)
+        _change(connection, run_id, desired_state=states.DesiredState.PAUSED)
 
 
-def resume(engine: Engine, run_id: str, find_system: FindSystem, report: OnProgress = silently) -> None:
+def resume(engine: sa.Engine, run_id: str, find_system: FindSystem, report: OnProgress = silently) -> None:
     """Make a paused run active again, and open the blocked questions of any run again.
 
     Where the run's budget is used up they stay blocked, and InputError says so of a run that isn't paused.
@@ -153,49 +135,49 @@ def resume(engine: Engine, run_id: str, find_system: FindSystem, report: OnProgr
         lock_run(connection, run_id)
         state = connection.execute(_STATE_OF_BLOCKED, {"run": run_id}).scalar()
         refusal = used_up(connection, run_id, "resume") if state else ""
-        if refusal and state != DesiredState.PAUSED:
+        if refusal and state != states.DesiredState.PAUSED:
             raise InputError(refusal)
-        _change(connection, run_id, desired_state=DesiredState.ACTIVE)
+        _change(connection, run_id, desired_state=states.DesiredState.ACTIVE)
         connection.execute(_SEND_AGAIN, {"run": run_id})
         notify(connection, run_id)
     if not refusal:
         unblock(engine, run_id, find_system, report)
 
 
-def prioritize(engine: Engine, run_id: str, priority: int) -> None:
+def prioritize(engine: sa.Engine, run_id: str, priority: int) -> None:
     """Have the run's questions admitted before those of runs with a lower priority."""
     with engine.begin() as connection:
         _change(connection, run_id, priority=priority)
         notify(connection, run_id)
 
 
-def cancel(engine: Engine, run_id: str, report: OnProgress = silently) -> None:
+def cancel(engine: sa.Engine, run_id: str, report: OnProgress = silently) -> None:
     """End a run for good: what is recorded stays, and its open questions and their steps are cancelled."""
     with engine.begin() as connection:
         # A cancellation that was interrupted is completed: `_change` would refuse the run, whose state is final.
         if run_id not in being_cancelled(connection):
-            _change(connection, run_id, desired_state=DesiredState.CANCELLED)
+            _change(connection, run_id, desired_state=states.DesiredState.CANCELLED)
     through(cancelling(engine, run_id), report)
 
 
-def being_cancelled(connection: Connection) -> list[str]:
+def being_cancelled(connection: sa.Connection) -> list[str]:
     """Return the cancelled runs some of whose questions aren't cancelled yet."""
     return list(connection.execute(_BEING_CANCELLED).scalars())
 
 
-def cancelling(engine: Engine, run_id: str, tries: int = LOCK_TRIES) -> Iterator[int]:
+def cancelling(engine: sa.Engine, run_id: str, tries: int = LOCK_TRIES) -> Iterator[int]:
     """Cancel the questions of a cancelled run, a chunk at each `next`; yields how many were in it."""
     # Open questions first: some may become blocked meanwhile, but no blocked one is opened again in a cancelled run.
-    for status in (QuestionStatus.OPEN, QuestionStatus.BLOCKED):
-        yield from by_chunks(engine, run_id, status, cancel_questions, final=(DesiredState.PRUNED,), tries=tries)
+    for status in (states.QuestionStatus.OPEN, states.QuestionStatus.BLOCKED):
+        yield from by_chunks(engine, run_id, status, cancel_questions, final=(states.DesiredState.PRUNED,), tries=tries)
     with engine.begin() as connection:
         # Maintenance then removes the run's messages from their queues.
         notify(connection, run_id)
 
 
-def _change(connection: Connection, run_id: str, **values: Any) -> None:
+def _change(connection: sa.Connection, run_id: str, **values: Any) -> None:
     lock_run(connection, run_id)
-    unended = questions.c.run_id == run_id, questions.c.status.in_(UNENDED_QUESTIONS)
-    if connection.execute(select(questions.c.id).where(*unended).limit(1)).first() is None:
+    unended = questions.c.run_id == run_id, questions.c.status.in_(states.UNENDED_QUESTIONS)
+    if connection.execute(sa.select(questions.c.id).where(*unended).limit(1)).first() is None:
         raise InputError(f"all questions of run {run_id} have ended; `cotrail retry` tries failed ones again")
-    connection.execute(update(runs).where(runs.c.id == run_id).values(values))
+    connection.execute(sa.update(runs).where(runs.c.id == run_id).values(values))

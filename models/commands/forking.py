@@ -10,25 +10,9 @@ from operator import attrgetter
 from typing import Any
 
 import msgspec
+import sqlalchemy as sa
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Connection,
-    Engine,
-    Row,
-    RowMapping,
-    Table,
-    Text,
-    bindparam,
-    case,
-    column,
-    func,
-    literal,
-    select,
-    update,
-)
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Insert, insert
 
 from cotrail.audit.records import QUESTION_OPENED, head_of
@@ -40,11 +24,11 @@ from cotrail.errors import BlockedError, InputError, ReplayMismatchError, Unknow
 from cotrail.models.commands.new_runs import Submission, insert_run, open_run, record_questions
 from cotrail.models.records.advancing import begin_questions
 from cotrail.models.records.budgets import check_quota, lock_quota
-from cotrail.models.records.histories import RECORD, read_records
 from cotrail.models.records.idempotency import claim_key
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.records.questions import MOST_REPLAYED, question_of
 from cotrail.models.records.runs import FindSystem, RunBasics, RunPlan, Runs
+from cotrail.models.records.steps import RECORD, read_records
 from cotrail.models.schema.base import Rows, recordset
 from cotrail.models.schema.database import notify
 from cotrail.models.schema.seals import amending, step_digest
@@ -74,35 +58,38 @@ class Prefix(Struct, frozen=True, kw_only=True):
 
 _ENDED = (StepState.FINISHED, StepState.FAILED)
 _HISTORY = (
-    select(steps.c.question_id, steps.c.previous, *RECORD)
-    .where(steps.c.question_id == func.any(bindparam("ids", type_=ARRAY(BigInteger))))
+    sa.select(steps.c.question_id, steps.c.previous, *RECORD)
+    .where(steps.c.question_id == sa.func.any(sa.bindparam("ids", type_=ARRAY(sa.BigInteger))))
     .order_by(steps.c.question_id, steps.c.sequence)
 )
 
 _pairs = recordset(
-    column("origin", BigInteger), column("question", BigInteger), column("count", BigInteger), column("worker", Text)
+    sa.column("origin", sa.BigInteger),
+    sa.column("question", sa.BigInteger),
+    sa.column("count", sa.BigInteger),
+    sa.column("worker", sa.Text),
 )
 _old, _new = steps.alias("old"), steps.alias("new")
 _AS_THEY_WERE = (
     *("sequence", "edit", "kind", "fingerprint", "request", "result", "failure"),
     *("prompt_tokens", "cached_prompt_tokens", "generated_tokens", "milliseconds", "previous"),
 )
-_taken_over: dict[str, ColumnElement[Any]] = {
+_taken_over: dict[str, sa.ColumnElement[Any]] = {
     **{name: _old.c[name] for name in _AS_THEY_WERE},
-    "run_id": bindparam("run", type_=Text),
+    "run_id": sa.bindparam("run", type_=sa.Text),
     "question_id": _pairs.c.question,
-    "adopted_from": func.coalesce(_old.c.adopted_from, _old.c.id),
+    "adopted_from": sa.func.coalesce(_old.c.adopted_from, _old.c.id),
     "state": _old.c.state,
-    "epoch": literal(1),
-    "worker": func.coalesce(case((_old.c.worker == GIVEN, GIVEN)), _pairs.c.worker),
-    "started_at": func.now(),
-    "finished_at": func.now(),
+    "epoch": sa.literal(1),
+    "worker": sa.func.coalesce(sa.case((_old.c.worker == GIVEN, GIVEN)), _pairs.c.worker),
+    "started_at": sa.func.now(),
+    "finished_at": sa.func.now(),
 }
 _COPY_STEPS = (
     insert(steps)
     .from_select(
         list(_taken_over),
-        select(*_taken_over.values())
+        sa.select(*_taken_over.values())
         .where(_old.c.question_id == _pairs.c.origin, _old.c.sequence < _pairs.c.count, _old.c.state.in_(_ENDED))
         .order_by(_pairs.c.question, _old.c.sequence),
     )
@@ -113,7 +100,7 @@ _COPY_STEPS = (
 _heads = recordset(steps.c.id, steps.c.previous)
 _sealed: dict[str, Any] = {"previous": _heads.c.previous}
 _SEAL = (
-    update(steps)
+    sa.update(steps)
     .where(steps.c.id == _heads.c.id)
     .values(_sealed | {"digest": step_digest(_sealed)})
     .returning(steps.c.question_id, steps.c.sequence, steps.c.digest)
@@ -121,16 +108,16 @@ _SEAL = (
 _EXECUTED = ("step_id", "epoch", "worker", "started_at", "ended_at", "outcome")
 _COPY_ATTEMPTS = insert(attempts).from_select(
     _EXECUTED,
-    select(steps.c.id, steps.c.epoch, steps.c.worker, steps.c.started_at, steps.c.finished_at, steps.c.state).where(
+    sa.select(steps.c.id, steps.c.epoch, steps.c.worker, steps.c.started_at, steps.c.finished_at, steps.c.state).where(
         steps.c.question_id == _pairs.c.question
     ),
 )
 
 
-def _belonging(table: Table) -> Insert:
+def _belonging(table: sa.Table) -> Insert:
     """Return the statement that copies a table's rows of the steps taken over."""
     own = [each.name for each in table.c if each.name not in ("step_id", "question_id")]
-    copied = select(_new.c.id, _new.c.question_id, *(table.c[name] for name in own)).where(
+    copied = sa.select(_new.c.id, _new.c.question_id, *(table.c[name] for name in own)).where(
         _old.c.question_id == _pairs.c.origin,
         _new.c.question_id == _pairs.c.question,
         _new.c.sequence == _old.c.sequence,
@@ -140,19 +127,19 @@ def _belonging(table: Table) -> Insert:
 
 
 _EDIT = (
-    update(steps)
-    .where(steps.c.question_id == bindparam("question"), steps.c.sequence == bindparam("place"))
-    .values(edit=bindparam("edit", type_=JSONB))
+    sa.update(steps)
+    .where(steps.c.question_id == sa.bindparam("question"), steps.c.sequence == sa.bindparam("place"))
+    .values(edit=sa.bindparam("edit", type_=JSONB))
 )
 _COPY_SENTENCES, _COPY_SETS = _belonging(sentences), _belonging(paragraph_sets)
 _COPY_REFERENCES = insert(made_paragraphs).from_select(
     ["question_id", "digest"],
-    select(_pairs.c.question, made_paragraphs.c.digest).where(made_paragraphs.c.question_id == _pairs.c.origin),
+    sa.select(_pairs.c.question, made_paragraphs.c.digest).where(made_paragraphs.c.question_id == _pairs.c.origin),
 )
 
 
 def fork(
-    engine: Engine,
+    engine: sa.Engine,
     submission: Submission,
     at: Point | Points | None,
     find_system: FindSystem,
@@ -205,15 +192,17 @@ def fork(
     )
 
 
-def _origin_questions(connection: Connection, submission: Submission, keys: Collection[str]) -> Sequence[RowMapping]:
+def _origin_questions(
+    connection: sa.Connection, submission: Submission, keys: Collection[str]
+) -> Sequence[sa.RowMapping]:
     """Return the origin's questions that the fork asks, after locking the origin against removal."""
     origin = (
         # FOR KEY SHARE: pruning, which locks FOR UPDATE, waits for the fork; commands on the run don't.
-        select(runs.c.desired_state).where(runs.c.id == submission.origin).with_for_update(read=True, key_share=True)
+        sa.select(runs.c.desired_state).where(runs.c.id == submission.origin).with_for_update(read=True, key_share=True)
     )
     if connection.execute(origin).scalar() in (None, DesiredState.PRUNED):
         raise UnknownNameError(f"run {submission.origin} is being removed; fork another one")
-    of_run = select(questions).where(questions.c.run_id == submission.origin).order_by(questions.c.position)
+    of_run = sa.select(questions).where(questions.c.run_id == submission.origin).order_by(questions.c.position)
     rows = connection.execute(of_run).mappings().all()
     unknown = sorted(set(keys) - {row["key"] for row in rows})
     if unknown:
@@ -230,7 +219,7 @@ def _plan(submission: Submission) -> RunPlan:
 
 
 def _prefixes(
-    connection: Connection, plan: RunPlan, rows: Sequence[RowMapping], at: Point | Points | None, runs: Runs
+    connection: sa.Connection, plan: RunPlan, rows: Sequence[sa.RowMapping], at: Point | Points | None, runs: Runs
 ) -> dict[int, Prefix]:
     """Return the prefix taken over of each question, by its id in the origin."""
     if isinstance(at, int | str):
@@ -245,10 +234,10 @@ def _prefixes(
     return prefixes
 
 
-def _check_point(connection: Connection, rows: Sequence[RowMapping], at: Point) -> None:
+def _check_point(connection: sa.Connection, rows: Sequence[sa.RowMapping], at: Point) -> None:
     """Raise InputError where no question has a step at the point, so that everything would be taken over."""
-    of_questions = steps.c.question_id == func.any(bindparam("ids", type_=ARRAY(BigInteger)))
-    query = select(func.max(steps.c.sequence) + 1, func.array_agg(steps.c.kind.distinct())).where(of_questions)
+    of_questions = steps.c.question_id == sa.func.any(sa.bindparam("ids", type_=ARRAY(sa.BigInteger)))
+    query = sa.select(sa.func.max(steps.c.sequence) + 1, sa.func.array_agg(steps.c.kind.distinct())).where(of_questions)
     longest, kinds = connection.execute(query, {"ids": [row["id"] for row in rows]}).one()
     if isinstance(at, str) and at not in kinds:
         raise InputError(f"no question has a {at} step to fork at; there are: {', '.join(kinds)}")
@@ -262,17 +251,17 @@ def _check_point(connection: Connection, rows: Sequence[RowMapping], at: Point) 
 
 
 def _histories(
-    connection: Connection, ids: Sequence[int], paragraphs: ParagraphCache
-) -> Mapping[int, list[tuple[RowMapping, Recorded]]]:
+    connection: sa.Connection, ids: Sequence[int], paragraphs: ParagraphCache
+) -> Mapping[int, list[tuple[sa.RowMapping, Recorded]]]:
     rows = connection.execute(_HISTORY, {"ids": ids}).mappings().all()
-    histories: dict[int, list[tuple[RowMapping, Recorded]]] = defaultdict(list)
+    histories: dict[int, list[tuple[sa.RowMapping, Recorded]]] = defaultdict(list)
     for step, record in zip(rows, read_records(connection, rows, paragraphs), strict=True):
         histories[step["question_id"]].append((step, record))
     return histories
 
 
 def _prefix(
-    plan: RunPlan, row: RowMapping, history: Sequence[tuple[RowMapping, Recorded]], at: Point | None, runs: Runs
+    plan: RunPlan, row: sa.RowMapping, history: Sequence[tuple[sa.RowMapping, Recorded]], at: Point | None, runs: Runs
 ) -> Prefix:
     rows = [step for step, _ in history]
     before = len(rows) if at is None else steps_before(at, [step["kind"] for step in rows])
@@ -307,7 +296,7 @@ def _edited_step(edit: StepEdit, prefix: Prefix) -> int:
     return prefix.following.sequence
 
 
-def _edit(connection: Connection, question_id: int, place: int, edit: StepEdit | None) -> None:
+def _edit(connection: sa.Connection, question_id: int, place: int, edit: StepEdit | None) -> None:
     """Record how a step was edited that no worker can have seen yet."""
     amending(connection)
     connection.execute(_EDIT, {"question": question_id, "place": place, "edit": msgspec.to_builtins(edit)})
@@ -321,14 +310,14 @@ def _ended(history: Iterable[Recorded], *, given: bool) -> Iterator[Recorded]:
         yield replace(record, given=given or record.given)
 
 
-def _first_failure(history: Sequence[RowMapping]) -> int:
+def _first_failure(history: Sequence[sa.RowMapping]) -> int:
     """Return the place of the first failed step among those that the system yielded last."""
     last = history[-1]["previous"]
     failed = (n for n, step in enumerate(history) if step["previous"] == last and step["state"] == StepState.FAILED)
     return next(failed, len(history))
 
 
-def _take_over(connection: Connection, run_id: str, pairs: Rows, opened: Mapping[int, str]) -> None:
+def _take_over(connection: sa.Connection, run_id: str, pairs: Rows, opened: Mapping[int, str]) -> None:
     """Copy steps with all rows that belong to them, and seal them."""
     copied = connection.execute(_COPY_STEPS, {"rows": pairs, "run": run_id}).all()
     # `cotrail retry` may have opened steps again since they were replayed here, and these weren't copied.
@@ -339,7 +328,7 @@ def _take_over(connection: Connection, run_id: str, pairs: Rows, opened: Mapping
         connection.execute(statement, {"rows": pairs})
 
 
-def _seal(connection: Connection, copied: Sequence[Row[Any]], opened: Mapping[int, str]) -> None:
+def _seal(connection: sa.Connection, copied: Sequence[sa.Row[Any]], opened: Mapping[int, str]) -> None:
     """Compute the digests of the copied steps.
 
     A step's digest covers its question's head before it, and so the digests of all earlier steps. Steps that were

@@ -13,39 +13,16 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
+import sqlalchemy as sa
 from msgspec import Struct
-from sqlalchemy import (
-    TEXT,
-    Connection,
-    Engine,
-    bindparam,
-    cast,
-    delete,
-    exists,
-    func,
-    literal_column,
-    select,
-    true,
-    update,
-)
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from cotrail.errors import InputError
 from cotrail.models.records.projects import in_project
+from cotrail.models.schema import tables
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.states import UNENDED_QUESTIONS, DesiredState
-from cotrail.models.schema.tables import (
-    attempts,
-    demonstrations,
-    experiments,
-    made_paragraphs,
-    paragraph_sets,
-    paragraphs,
-    questions,
-    runs,
-    sentences,
-    steps,
-)
+from cotrail.models.schema.tables import demonstrations, paragraphs, questions, runs, steps
 
 QUESTION_CHUNK = 200
 """The number of questions removed at once, with all their steps."""
@@ -54,8 +31,10 @@ PARAGRAPH_CHUNK = 2000
 """The number of paragraphs checked for references at once."""
 
 _of_run = questions.c.run_id == runs.c.id
-_ended_at = func.coalesce(select(func.max(questions.c.finished_at)).where(_of_run).scalar_subquery(), runs.c.created_at)
-_has_ended = ~exists().where(_of_run, questions.c.status.in_(UNENDED_QUESTIONS))
+_ended_at = sa.func.coalesce(
+    sa.select(sa.func.max(questions.c.finished_at)).where(_of_run).scalar_subquery(), runs.c.created_at
+)
+_has_ended = ~sa.exists().where(_of_run, questions.c.status.in_(UNENDED_QUESTIONS))
 
 
 class Pruned(Struct, frozen=True, kw_only=True):
@@ -76,27 +55,27 @@ class Weight(Struct, frozen=True, kw_only=True):
     bytes: int
 
 
-def begun(connection: Connection) -> list[str]:
+def begun(connection: sa.Connection) -> list[str]:
     """Return the runs whose pruning was begun and not completed, the oldest first."""
-    query = select(runs.c.id).where(runs.c.desired_state == DesiredState.PRUNED, *in_project(connection, runs))
+    query = sa.select(runs.c.id).where(runs.c.desired_state == DesiredState.PRUNED, *in_project(connection, runs))
     return list(connection.execute(query.order_by(runs.c.created_at, runs.c.id)).scalars())
 
 
-def ended_before(connection: Connection, days: float) -> list[str]:
+def ended_before(connection: sa.Connection, days: float) -> list[str]:
     """Return the finished and cancelled runs that ended more than so many days ago, the oldest first."""
-    old = _has_ended, _ended_at < func.now() - timedelta(days=days)
-    query = select(runs.c.id).where(*old, *in_project(connection, runs))
+    old = _has_ended, _ended_at < sa.func.now() - timedelta(days=days)
+    query = sa.select(runs.c.id).where(*old, *in_project(connection, runs))
     return list(connection.execute(query.order_by(runs.c.created_at, runs.c.id)).scalars())
 
 
-def weigh(connection: Connection, run_ids: Sequence[str]) -> Weight:
+def weigh(connection: sa.Connection, run_ids: Sequence[str]) -> Weight:
     """Return the size of what removing these runs would remove."""
     of_runs = steps.c.run_id.in_(run_ids)
-    question_sizes = select(func.count(), _bytes("questions")).where(questions.c.run_id.in_(run_ids))
-    taken = select(func.count(), _bytes("steps")).where(of_runs)
+    question_sizes = sa.select(sa.func.count(), _bytes("questions")).where(questions.c.run_id.in_(run_ids))
+    taken = sa.select(sa.func.count(), _bytes("steps")).where(of_runs)
     belonging = [
-        select(_bytes(table.name)).join_from(table, steps, table.c.step_id == steps.c.id).where(of_runs)
-        for table in (attempts, sentences, paragraph_sets)
+        sa.select(_bytes(table.name)).join_from(table, steps, table.c.step_id == steps.c.id).where(of_runs)
+        for table in (tables.attempts, tables.sentences, tables.paragraph_sets)
     ]
     (n_questions, of_questions), (n_steps, of_steps) = (
         connection.execute(query).one() for query in (question_sizes, taken)
@@ -105,7 +84,7 @@ def weigh(connection: Connection, run_ids: Sequence[str]) -> Weight:
     return Weight(runs=len(run_ids), questions=n_questions, steps=n_steps, bytes=int(size))
 
 
-def prune(engine: Engine, run_ids: Sequence[str]) -> Iterator[Pruned]:
+def prune(engine: sa.Engine, run_ids: Sequence[str]) -> Iterator[Pruned]:
     """Remove runs, a chunk at each `next`; raises InputError where one hasn't ended.
 
     An interrupted pruning can be started again, and any number of processes may prune at once.
@@ -120,83 +99,89 @@ def prune(engine: Engine, run_ids: Sequence[str]) -> Iterator[Pruned]:
 
 
 def _bytes(table: str) -> Any:
-    return func.coalesce(func.sum(func.pg_column_size(literal_column(f"{table}.*"))), 0)
+    return sa.func.coalesce(sa.func.sum(sa.func.pg_column_size(sa.literal_column(f"{table}.*"))), 0)
 
 
-def _mark(connection: Connection, run_ids: Sequence[str]) -> None:
+def _mark(connection: sa.Connection, run_ids: Sequence[str]) -> None:
     """Mark runs as being removed, which is final."""
     amending(connection)
-    chosen = select(runs.c.id, _has_ended.label("ended"), runs.c.desired_state).where(runs.c.id.in_(run_ids))
+    chosen = sa.select(runs.c.id, _has_ended.label("ended"), runs.c.desired_state).where(runs.c.id.in_(run_ids))
     rows = connection.execute(chosen.order_by(runs.c.id).with_for_update()).all()
     live = [row.id for row in rows if not row.ended and row.desired_state != DesiredState.PRUNED]
     if live:
         have = "hasn't" if len(live) == 1 else "haven't"
         raise InputError(f"{', '.join(live)} {have} ended; `cotrail cancel RUN` ends a run, then prune it")
-    connection.execute(update(runs).where(runs.c.id.in_(run_ids)).values(desired_state=DesiredState.PRUNED))
+    connection.execute(sa.update(runs).where(runs.c.id.in_(run_ids)).values(desired_state=DesiredState.PRUNED))
 
 
-def _remove_questions(engine: Engine, run_id: str) -> int:
+def _remove_questions(engine: sa.Engine, run_id: str) -> int:
     """Remove some of a run's questions; their steps and all that belongs to these go by cascading foreign keys."""
     some = (
-        select(questions.c.id)
+        sa.select(questions.c.id)
         .where(questions.c.run_id == run_id)
         .limit(QUESTION_CHUNK)
         .with_for_update(skip_locked=True)
     )
     with engine.begin() as connection:
         amending(connection)
-        return connection.execute(delete(questions).where(questions.c.id.in_(some))).rowcount
+        return connection.execute(sa.delete(questions).where(questions.c.id.in_(some))).rowcount
 
 
-def _remove_run(engine: Engine, run_id: str) -> Pruned:
+def _remove_run(engine: sa.Engine, run_id: str) -> Pruned:
     """Remove a run's own row, and its experiment and demonstrations where no other run has them."""
     with engine.begin() as connection:
         amending(connection)
-        row = connection.execute(select(runs.c.experiment_id, runs.c.demonstrations).where(runs.c.id == run_id)).first()
+        row = connection.execute(
+            sa.select(runs.c.experiment_id, runs.c.demonstrations).where(runs.c.id == run_id)
+        ).first()
         if row is None:
             return Pruned()
         # Locked first, and checked by later statements: these see all references committed before the lock was granted.
-        connection.execute(select(experiments.c.id).where(experiments.c.id == row.experiment_id).with_for_update())
+        connection.execute(
+            sa.select(tables.experiments.c.id).where(tables.experiments.c.id == row.experiment_id).with_for_update()
+        )
         shots = list(connection.execute(_SHOTS, {"digests": list(row.demonstrations.values())}).scalars())
-        connection.execute(delete(runs).where(runs.c.id == run_id))
-        connection.execute(delete(experiments).where(experiments.c.id == row.experiment_id, ~_has_runs))
+        connection.execute(sa.delete(runs).where(runs.c.id == run_id))
+        connection.execute(
+            sa.delete(tables.experiments).where(tables.experiments.c.id == row.experiment_id, ~_has_runs)
+        )
         removed = connection.execute(_REMOVE_SHOTS, {"digests": shots}).rowcount if shots else 0
     return Pruned(runs=1, demonstrations=removed)
 
 
-_digests = bindparam("digests", type_=ARRAY(TEXT))
-_has_runs = exists().where(runs.c.experiment_id == experiments.c.id)
+_digests = sa.bindparam("digests", type_=ARRAY(sa.TEXT))
+_has_runs = sa.exists().where(runs.c.experiment_id == tables.experiments.c.id)
 _SHOTS = (
     # The empty ones stay: systems refer to them without a run that brought them.
-    select(demonstrations.c.digest)
-    .where(demonstrations.c.digest == func.any(_digests), demonstrations.c.body["items"] != cast([], JSONB))
+    sa.select(demonstrations.c.digest)
+    .where(demonstrations.c.digest == sa.func.any(_digests), demonstrations.c.body["items"] != sa.cast([], JSONB))
     .with_for_update(skip_locked=True)
 )
-_shown = func.jsonb_each_text(runs.c.demonstrations).table_valued("key", "value")
-_REMOVE_SHOTS = delete(demonstrations).where(
-    demonstrations.c.digest == func.any(_digests),
-    demonstrations.c.digest.not_in(select(_shown.c.value).select_from(runs.join(_shown, true()))),
+_shown = sa.func.jsonb_each_text(runs.c.demonstrations).table_valued("key", "value")
+_REMOVE_SHOTS = sa.delete(demonstrations).where(
+    demonstrations.c.digest == sa.func.any(_digests),
+    demonstrations.c.digest.not_in(sa.select(_shown.c.value).select_from(runs.join(_shown, sa.true()))),
 )
-_in_use = exists().where(paragraph_sets.c.digest == paragraphs.c.digest) | exists().where(
-    made_paragraphs.c.digest == paragraphs.c.digest
+_in_use = sa.exists().where(tables.paragraph_sets.c.digest == paragraphs.c.digest) | sa.exists().where(
+    tables.made_paragraphs.c.digest == paragraphs.c.digest
 )
 _looked_at = (
-    select(paragraphs.c.digest)
-    .where(paragraphs.c.digest > bindparam("after"))
+    sa.select(paragraphs.c.digest)
+    .where(paragraphs.c.digest > sa.bindparam("after"))
     .order_by(paragraphs.c.digest)
     .limit(PARAGRAPH_CHUNK)
     .subquery("looked_at")
 )
-_LAST = select(func.max(_looked_at.c.digest))
+_LAST = sa.select(sa.func.max(_looked_at.c.digest))
 _UNUSED = (
-    select(paragraphs.c.digest)
-    .where(paragraphs.c.digest > bindparam("after"), paragraphs.c.digest <= bindparam("last"), ~_in_use)
+    sa.select(paragraphs.c.digest)
+    .where(paragraphs.c.digest > sa.bindparam("after"), paragraphs.c.digest <= sa.bindparam("last"), ~_in_use)
     .with_for_update(skip_locked=True)
 )
-_REMOVE = delete(paragraphs).where(paragraphs.c.digest == func.any(_digests), ~_in_use)
+_REMOVE = sa.delete(paragraphs).where(paragraphs.c.digest == sa.func.any(_digests), ~_in_use)
 
 
-def _remove_paragraphs(engine: Engine) -> Iterator[Pruned]:
+def _remove_paragraphs(engine: sa.Engine) -> Iterator[Pruned]:
     """Go through all paragraphs, and remove those that nothing refers to."""
     after = ""
     while True:

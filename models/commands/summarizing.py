@@ -9,26 +9,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import sqlalchemy as sa
 from msgspec import Struct
-from sqlalchemy import (
-    TIMESTAMP,
-    BigInteger,
-    Connection,
-    Integer,
-    Text,
-    and_,
-    bindparam,
-    case,
-    delete,
-    exists,
-    func,
-    literal,
-    literal_column,
-    or_,
-    select,
-    tuple_,
-    update,
-)
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from cotrail.models.schema.states import DesiredState, QuestionStatus
@@ -53,34 +35,35 @@ class EndedQuestion(Struct, frozen=True):
     at: datetime
 
 
-_run, _version = bindparam("run", type_=Text), bindparam("wanted", type_=Integer)
-_limit = bindparam("most", type_=Integer)
-_current = exists().where(summaries.c.question_id == questions.c.id, summaries.c.version == _version)
-_behind = or_(
+_run, _version = sa.bindparam("run", type_=sa.Text), sa.bindparam("wanted", type_=sa.Integer)
+_limit = sa.bindparam("most", type_=sa.Integer)
+_current = sa.exists().where(summaries.c.question_id == questions.c.id, summaries.c.version == _version)
+_behind = sa.or_(
     run_summaries.c.through_at.is_(None),
-    tuple_(questions.c.finished_at, questions.c.id) > tuple_(run_summaries.c.through_at, run_summaries.c.through_id),
+    sa.tuple_(questions.c.finished_at, questions.c.id)
+    > sa.tuple_(run_summaries.c.through_at, run_summaries.c.through_id),
 )
 _ended = (questions.c.finished_at.is_not(None), questions.c.status.in_(ENDED))
-_as_it_stands = and_(run_summaries.c.version == _version, run_summaries.c.digest.is_not_distinct_from(runs.c.digest))
-_new = or_(
+_as_it_stands = sa.and_(run_summaries.c.version == _version, run_summaries.c.digest.is_not_distinct_from(runs.c.digest))
+_new = sa.or_(
     run_summaries.c.run_id.is_(None),
     ~_as_it_stands,
-    and_(runs.c.digest.is_not(None), ~run_summaries.c.complete),
-    and_(runs.c.digest.is_(None), exists().where(questions.c.run_id == runs.c.id, *_ended, _behind, ~_current)),
+    sa.and_(runs.c.digest.is_not(None), ~run_summaries.c.complete),
+    sa.and_(runs.c.digest.is_(None), sa.exists().where(questions.c.run_id == runs.c.id, *_ended, _behind, ~_current)),
 )
 _DUE = (
-    select(runs.c.id)
+    sa.select(runs.c.id)
     .outerjoin(run_summaries, run_summaries.c.run_id == runs.c.id)
     .where(
         runs.c.desired_state != DesiredState.PRUNED,
         _new,
-        or_(runs.c.digest.is_not(None), exists().where(questions.c.run_id == runs.c.id, *_ended)),
+        sa.or_(runs.c.digest.is_not(None), sa.exists().where(questions.c.run_id == runs.c.id, *_ended)),
     )
     .order_by(runs.c.created_at.desc(), runs.c.id.desc())
     .limit(_limit)
 )
 _NEXT = (
-    select(questions.c.id, questions.c.finished_at)
+    sa.select(questions.c.id, questions.c.finished_at)
     .join_from(questions, run_summaries, run_summaries.c.run_id == questions.c.run_id)
     .where(questions.c.run_id == _run, *_ended, _behind, ~_current)
     .order_by(questions.c.finished_at, questions.c.id)
@@ -89,47 +72,50 @@ _NEXT = (
 _fresh = {"through_at": None, "through_id": None, "complete": False, "version": _version}
 _BEGIN = (
     insert(run_summaries)
-    .from_select(["run_id", "version", "digest"], select(runs.c.id, _version, runs.c.digest).where(runs.c.id == _run))
+    .from_select(
+        ["run_id", "version", "digest"], sa.select(runs.c.id, _version, runs.c.digest).where(runs.c.id == _run)
+    )
     .on_conflict_do_nothing()
 )
 _BEGIN_AGAIN = (
-    update(run_summaries)
+    sa.update(run_summaries)
     .where(run_summaries.c.run_id == _run, runs.c.id == run_summaries.c.run_id, ~_as_it_stands)
     .values(_fresh | {"digest": runs.c.digest, "scores": {}})
 )
 _LOCK = (
-    select(questions.c.id)
+    sa.select(questions.c.id)
     .join(
-        func.unnest(
-            bindparam("ids", type_=ARRAY(BigInteger)), bindparam("times", type_=ARRAY(TIMESTAMP(timezone=True)))
+        sa.func.unnest(
+            sa.bindparam("ids", type_=ARRAY(sa.BigInteger)),
+            sa.bindparam("times", type_=ARRAY(sa.TIMESTAMP(timezone=True))),
         )
         .table_valued("id", "at")
         .render_derived("seen"),
-        literal_column("seen.id") == questions.c.id,
+        sa.literal_column("seen.id") == questions.c.id,
     )
     # The same end as was seen, and FOR SHARE: `cotrail retry` waits, and then removes what is written here.
-    .where(questions.c.finished_at == literal_column("seen.at"), questions.c.status.in_(ENDED))
+    .where(questions.c.finished_at == sa.literal_column("seen.at"), questions.c.status.in_(ENDED))
     .order_by(questions.c.id)
     .with_for_update(read=True, of=questions)
 )
-_settled = func.now() - literal(SETTLED_SECONDS) * literal_column("interval '1 second'")
-_at = bindparam("at", type_=TIMESTAMP(timezone=True))
+_settled = sa.func.now() - sa.literal(SETTLED_SECONDS) * sa.literal_column("interval '1 second'")
+_at = sa.bindparam("at", type_=sa.TIMESTAMP(timezone=True))
 _ADVANCE = (
-    update(run_summaries)
+    sa.update(run_summaries)
     .where(run_summaries.c.run_id == _run)
     .values(
-        through_at=case((_at < _settled, _at), else_=_settled),
-        through_id=case((_at < _settled, bindparam("id", type_=BigInteger)), else_=0),
+        through_at=sa.case((_at < _settled, _at), else_=_settled),
+        through_id=sa.case((_at < _settled, sa.bindparam("id", type_=sa.BigInteger)), else_=0),
     )
 )
 
 
-def due_runs(connection: Connection, version: int, limit: int) -> list[str]:
+def due_runs(connection: sa.Connection, version: int, limit: int) -> list[str]:
     """Return runs with questions that have ended and aren't summarized by this version, the newest first."""
     return list(connection.execute(_DUE, {"wanted": version, "most": limit}).scalars())
 
 
-def begin(connection: Connection, run_id: str, version: int) -> bool:
+def begin(connection: sa.Connection, run_id: str, version: int) -> bool:
     """Begin a run, or begin it again where it was sealed, opened again, or summarized by another version.
 
     Returns whether it did.
@@ -139,14 +125,14 @@ def begin(connection: Connection, run_id: str, version: int) -> bool:
     return bool(made.rowcount or again.rowcount)
 
 
-def next_questions(connection: Connection, run_id: str, version: int, limit: int) -> list[EndedQuestion]:
+def next_questions(connection: sa.Connection, run_id: str, version: int, limit: int) -> list[EndedQuestion]:
     """Return the next questions of a run that was begun, at most so many."""
     rows = connection.execute(_NEXT, {"run": run_id, "wanted": version, "most": limit})
     return [EndedQuestion(*row) for row in rows]
 
 
 def write_summaries(
-    connection: Connection, run_id: str, ended: Sequence[EndedQuestion], rows: Mapping[int, Mapping[str, Any]]
+    connection: sa.Connection, run_id: str, ended: Sequence[EndedQuestion], rows: Mapping[int, Mapping[str, Any]]
 ) -> None:
     """Write summaries by the question's id, apart from those of questions that were opened again meanwhile."""
     seen = {"ids": [each.id for each in ended], "times": [each.at for each in ended]}
@@ -163,20 +149,20 @@ def write_summaries(
         connection.execute(_ADVANCE, {"run": run_id, "at": ended[-1].at, "id": ended[-1].id})
 
 
-def write_counts(connection: Connection, run_id: str, counts: Any) -> None:
+def write_counts(connection: sa.Connection, run_id: str, counts: Any) -> None:
     """Write the numbers of a run's summarized questions."""
     own = run_summaries.c.run_id == run_id
-    connection.execute(update(run_summaries).where(own).values(counts=counts))
+    connection.execute(sa.update(run_summaries).where(own).values(counts=counts))
 
 
-def complete(connection: Connection, run_id: str, digest: str, scores: Any) -> None:
+def complete(connection: sa.Connection, run_id: str, digest: str, scores: Any) -> None:
     """Say that all questions of a run sealed by this digest are summarized, with the run's scores."""
     own = run_summaries.c.run_id == run_id, run_summaries.c.digest == digest
-    connection.execute(update(run_summaries).where(*own).values(complete=True, scores=scores))
+    connection.execute(sa.update(run_summaries).where(*own).values(complete=True, scores=scores))
 
 
-def forget_summaries(connection: Connection, question_ids: Sequence[int]) -> None:
+def forget_summaries(connection: sa.Connection, question_ids: Sequence[int]) -> None:
     """Remove the summaries of questions of a run that are opened again; the run is then gone through again."""
-    connection.execute(delete(summaries).where(summaries.c.question_id.in_(question_ids)))
-    run = select(questions.c.run_id).where(questions.c.id.in_(question_ids)).limit(1).scalar_subquery()
-    connection.execute(update(run_summaries).where(run_summaries.c.run_id == run).values(version=0, complete=False))
+    connection.execute(sa.delete(summaries).where(summaries.c.question_id.in_(question_ids)))
+    run = sa.select(questions.c.run_id).where(questions.c.id.in_(question_ids)).limit(1).scalar_subquery()
+    connection.execute(sa.update(run_summaries).where(run_summaries.c.run_id == run).values(version=0, complete=False))

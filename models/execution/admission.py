@@ -15,26 +15,9 @@ from itertools import chain, zip_longest
 from typing import Any
 
 import msgspec
+import sqlalchemy as sa
 from msgspec import Struct
 from psycopg.errors import SerializationFailure
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Connection,
-    Engine,
-    Select,
-    Text,
-    bindparam,
-    column,
-    exists,
-    func,
-    or_,
-    select,
-    true,
-    union,
-    union_all,
-    update,
-)
 from sqlalchemy.exc import OperationalError
 
 from cotrail.core.budgets import NO_BUDGET, Budgets, Consumed
@@ -74,65 +57,65 @@ class UnderWay(Struct, frozen=True):
 
 _of_run = steps.c.run_id == runs.c.id
 _WAITING = (
-    select(runs.c.id, runs.c.priority, runs.c.asked)
+    sa.select(runs.c.id, runs.c.priority, runs.c.asked)
     .where(
         runs.c.desired_state == DesiredState.ACTIVE,
         runs.c.digest.is_(None),  # so that an index leaves out the runs that have ended
-        exists().where(_of_run, steps.c.state == StepState.WAITING),
+        sa.exists().where(_of_run, steps.c.state == StepState.WAITING),
         ~STOPPED,
     )
     .order_by(runs.c.created_at, runs.c.id)
 )
 # Steps of blocked questions don't count: they don't move until a person acts, and would fill the window for good.
-_begun = select(steps.c.run_id, steps.c.question_id, steps.c.state).where(QUESTION_OPEN)
+_begun = sa.select(steps.c.run_id, steps.c.question_id, steps.c.state).where(QUESTION_OPEN)
 # In parts, as each has a partial index of its own.
 _parts = (
     _begun.where(steps.c.state == StepState.READY, steps.c.sent_at.is_(None)),
     _begun.where(steps.c.state == StepState.READY, steps.c.sent_at.is_not(None)),
     _begun.where(steps.c.state == StepState.RUNNING),
 )
-_open = union_all(*_parts).subquery("open")
-_UNDER_WAY = select(_open.c.run_id, func.count(), func.count().filter(_open.c.state == StepState.RUNNING)).group_by(
-    _open.c.run_id
-)
+_open = sa.union_all(*_parts).subquery("open")
+_UNDER_WAY = sa.select(
+    _open.c.run_id, sa.func.count(), sa.func.count().filter(_open.c.state == StepState.RUNNING)
+).group_by(_open.c.run_id)
 
-_rooms = recordset(steps.c.run_id, column("room", BigInteger))
+_rooms = recordset(steps.c.run_id, sa.column("room", sa.BigInteger))
 
 
-def _next(run: ColumnElement[str], room: ColumnElement[int], *, lock: bool) -> Select[Any]:
+def _next(run: sa.ColumnElement[str], room: sa.ColumnElement[int], *, lock: bool) -> sa.Select[Any]:
     """Select the steps of a run to be admitted next, those of questions that have begun first.
 
     A question that continues waits with a step that is older or newer than those of all questions that never began: it
     was admitted before them, or recorded since. So of any number of waiting steps only the ends of the index are read.
     """
     columns = steps.c.id, steps.c.question_id, steps.c.epoch
-    waiting = select(*columns).where(steps.c.run_id == run, steps.c.state == StepState.WAITING).correlate(_rooms)
+    waiting = sa.select(*columns).where(steps.c.run_id == run, steps.c.state == StepState.WAITING).correlate(_rooms)
     ends = (waiting.order_by(order).limit(room) for order in (steps.c.id, steps.c.id.desc()))
     locked = (end.with_for_update(skip_locked=True) if lock else end for end in ends)
-    near = union(*(select(end.subquery()) for end in locked)).subquery("near")
+    near = sa.union(*(sa.select(end.subquery()) for end in locked)).subquery("near")
     # With LIMIT, for which the planner looks at one question's steps and never at all steps.
     of_question = steps.c.question_id == near.c.question_id, steps.c.state != StepState.WAITING
-    other = select(steps.c.id).where(*of_question).limit(1).correlate(near).scalar_subquery()
-    has_begun = or_(near.c.epoch > 0, other.is_not(None))
-    return select(near.c.id, near.c.question_id).order_by(has_begun.desc(), near.c.id).limit(room)
+    other = sa.select(steps.c.id).where(*of_question).limit(1).correlate(near).scalar_subquery()
+    has_begun = sa.or_(near.c.epoch > 0, other.is_not(None))
+    return sa.select(near.c.id, near.c.question_id).order_by(has_begun.desc(), near.c.id).limit(room)
 
 
 _first = _next(_rooms.c.run_id, _rooms.c.room, lock=True).lateral("first")
-_admitted = select(_first.c.id).select_from(_rooms.join(_first, onclause=true())).subquery("admitted")
+_admitted = sa.select(_first.c.id).select_from(_rooms.join(_first, onclause=sa.true())).subquery("admitted")
 _ADMIT = (
-    update(steps)
+    sa.update(steps)
     .where(steps.c.id == _admitted.c.id)
-    .values(state=StepState.READY, sent_at=func.now())
+    .values(state=StepState.READY, sent_at=sa.func.now())
     .returning(*DESCRIBED)
 )
-_run = bindparam("run", type_=Text)
+_run = sa.bindparam("run", type_=sa.Text)
 _BUDGETED = (
-    select(runs.c.id, runs.c.batched, CURRENT.label("budgets"), *run_consumption.c[*Consumed.__struct_fields__])
+    sa.select(runs.c.id, runs.c.batched, CURRENT.label("budgets"), *run_consumption.c[*Consumed.__struct_fields__])
     .join_from(runs, run_consumption, run_consumption.c.run_id == runs.c.id, isouter=True)
-    .where(runs.c.id.in_(bindparam("ids", expanding=True)), runs.c.provenance.has_key(BUDGETS))
+    .where(runs.c.id.in_(sa.bindparam("ids", expanding=True)), runs.c.provenance.has_key(BUDGETS))
 )
 _lately = (
-    select(questions.c.id)
+    sa.select(questions.c.id)
     .where(questions.c.run_id == _run, questions.c.finished_at.is_not(None))
     .order_by(questions.c.finished_at.desc(), questions.c.id.desc())
     .limit(LATELY)
@@ -140,24 +123,26 @@ _lately = (
 )
 # What was adopted from another run took nothing of the budget, and may be most of a fork.
 _taken = (
-    select(
-        func.count().label("steps"),
-        func.sum(func.coalesce(steps.c.prompt_tokens, 0) + func.coalesce(steps.c.generated_tokens, 0)).label("tokens"),
-        func.sum(func.coalesce(steps.c.milliseconds, 0)).label("milliseconds"),
+    sa.select(
+        sa.func.count().label("steps"),
+        sa.func.sum(sa.func.coalesce(steps.c.prompt_tokens, 0) + sa.func.coalesce(steps.c.generated_tokens, 0)).label(
+            "tokens"
+        ),
+        sa.func.sum(sa.func.coalesce(steps.c.milliseconds, 0)).label("milliseconds"),
     )
     .join_from(steps, _lately, steps.c.question_id == _lately.c.id)
     .where(steps.c.adopted_from.is_(None), steps.c.state.in_([StepState.FINISHED, StepState.FAILED]))
     .group_by(steps.c.question_id)
     .subquery("taken")
 )
-_LARGEST = select(func.max(_taken.c.steps), func.max(_taken.c.tokens), func.max(_taken.c.milliseconds))
-_all_parts = union_all(*_parts, _begun.where(steps.c.state == StepState.BATCHED)).subquery("parts")
-_QUESTIONS_UNDER_WAY = select(_all_parts.c.question_id).where(_all_parts.c.run_id == _run).distinct()
+_LARGEST = sa.select(sa.func.max(_taken.c.steps), sa.func.max(_taken.c.tokens), sa.func.max(_taken.c.milliseconds))
+_all_parts = sa.union_all(*_parts, _begun.where(steps.c.state == StepState.BATCHED)).subquery("parts")
+_QUESTIONS_UNDER_WAY = sa.select(_all_parts.c.question_id).where(_all_parts.c.run_id == _run).distinct()
 # Only looked at, to count: `_ADMIT` chooses again, under its locks.
-_NEXT = _next(_run, bindparam("room", type_=BigInteger), lock=False)
+_NEXT = _next(_run, sa.bindparam("room", type_=sa.BigInteger), lock=False)
 
 
-def admit(connection: Connection, exhausted: Collection[str] = ()) -> list[Dispatch]:
+def admit(connection: sa.Connection, exhausted: Collection[str] = ()) -> list[Dispatch]:
     """Make as many waiting steps ready as may begin now; the caller sends the messages returned.
 
     exhausted: runs whose budgets are used up or whose rules are met, of which none begins.
@@ -180,7 +165,7 @@ def admit(connection: Connection, exhausted: Collection[str] = ()) -> list[Dispa
     return [message for message in chain(*zip_longest(*messages.values())) if message is not None]
 
 
-def _within_budgets(connection: Connection, rooms: Mapping[str, int]) -> dict[str, int]:
+def _within_budgets(connection: sa.Connection, rooms: Mapping[str, int]) -> dict[str, int]:
     """Return for those of these runs that have budgets how many of their next steps may begin."""
     within = {}
     for row in connection.execute(_BUDGETED, {"ids": list(rooms)}).mappings():
@@ -199,7 +184,7 @@ def _within_budgets(connection: Connection, rooms: Mapping[str, int]) -> dict[st
     return within
 
 
-def _largest(connection: Connection, run: Mapping[str, str], consumed: Consumed) -> Consumed:
+def _largest(connection: sa.Connection, run: Mapping[str, str], consumed: Consumed) -> Consumed:
     """Return the most of each kind that one of the run's latest questions took; money goes by the tokens."""
     number, tokens, milliseconds = (value or 0 for value in connection.execute(_LARGEST, run).one())
     return Consumed(
@@ -236,35 +221,31 @@ def share(waiting: Sequence[Waiting], under_way: UnderWay) -> dict[str, int]:
 
 # Closing runs: a run whose questions have all ended is sealed by a digest over all of them.
 
-_closing_run = bindparam("run", type_=Text)
+_closing_run = sa.bindparam("run", type_=sa.Text)
 _unended = questions.c.status.in_(UNENDED_QUESTIONS)
 _due = (
     runs.c.digest.is_(None),  # so that an index leaves out the runs that are closed
     runs.c.desired_state != DesiredState.PRUNED,
-    ~exists().where(questions.c.run_id == runs.c.id, _unended),
+    ~sa.exists().where(questions.c.run_id == runs.c.id, _unended),
 )
-_DUE = select(runs.c.id).where(*_due).order_by(runs.c.created_at, runs.c.id)
+_DUE = sa.select(runs.c.id).where(*_due).order_by(runs.c.created_at, runs.c.id)
 _CLOSE = (
-    update(runs)
+    sa.update(runs)
     .where(runs.c.id == _closing_run, *_due)
     .values(digest=run_digest(_closing_run))
     .returning(runs.c.desired_state)
 )
 
-Closed = Callable[[Connection, str, str], None]
+Closed = Callable[[sa.Connection, str, str], None]
 """Called in the transaction that seals a run, with its id and what a person wanted of it."""
 
 
-def runs_to_close(connection: Connection) -> list[str]:
+def runs_to_close(connection: sa.Connection) -> list[str]:
     """Return the runs whose questions have all ended and that aren't closed, the oldest first."""
     return list(connection.execute(_DUE).scalars())
 
 
-def _tell_nobody(_: Connection, __: str, ___: str) -> None:
-    """Tells nobody."""
-
-
-def close_run(engine: Engine, run_id: str, closed: Closed = _tell_nobody) -> bool:
+def close_run(engine: sa.Engine, run_id: str, closed: Closed = lambda _, __, ___: None) -> bool:
     """Seal a run, unless its questions are opened again meanwhile; returns whether it did.
 
     The digest over millions of questions takes minutes, and nothing is locked for that long. Instead REPEATABLE READ

@@ -19,27 +19,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 
+import sqlalchemy as sa
 from msgspec import Struct
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Connection,
-    FromClause,
-    RowMapping,
-    and_,
-    bindparam,
-    func,
-    select,
-    update,
-)
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.core.results import Result
 from cotrail.models.execution.leases import Adopted
 from cotrail.models.execution.statements import DEFER
-from cotrail.models.records.histories import RECORD, read_records
 from cotrail.models.records.paragraphs import ParagraphCache
-from cotrail.models.records.steps import DESCRIBED, Dispatch, described
+from cotrail.models.records.steps import DESCRIBED, RECORD, Dispatch, described, read_records
 from cotrail.models.schema.states import StepState
 from cotrail.models.schema.tables import steps
 
@@ -61,47 +49,47 @@ class Twins(Struct, frozen=True, kw_only=True):
     awaited: set[int]
 
 
-_ids = bindparam("ids", type_=ARRAY(BigInteger))
+_ids = sa.bindparam("ids", type_=ARRAY(sa.BigInteger))
 _claimed, _ended = steps.alias("claimed"), steps.alias("ended")
 
-_lock = func.unnest(bindparam("locks", type_=ARRAY(BigInteger))).column_valued("lock")
-_TRY_LOCKS = select(_lock).where(func.pg_try_advisory_xact_lock(_lock))
+_lock = sa.func.unnest(sa.bindparam("locks", type_=ARRAY(sa.BigInteger))).column_valued("lock")
+_TRY_LOCKS = sa.select(_lock).where(sa.func.pg_try_advisory_xact_lock(_lock))
 """Takes those of these locks that are free, until the transaction ends, and returns them."""
 
 
-def _twins_of(other: FromClause) -> ColumnElement[bool]:
-    return and_(
+def _twins_of(other: sa.FromClause) -> sa.ColumnElement[bool]:
+    return sa.and_(
         steps.c.shared_in.is_not(None),
         steps.c.shared_in == other.c.shared_in,
         steps.c.fingerprint == other.c.fingerprint,
     )
 
 
-_twin = select(steps.c.id).where(_twins_of(_claimed)).correlate(_claimed).limit(1)
+_twin = sa.select(steps.c.id).where(_twins_of(_claimed)).correlate(_claimed).limit(1)
 _done = _twin.where(steps.c.state == StepState.FINISHED)
 _at_work = _twin.where(
-    steps.c.state == StepState.RUNNING, steps.c.lease_until > func.now(), steps.c.id != func.all(_ids)
+    steps.c.state == StepState.RUNNING, steps.c.lease_until > sa.func.now(), steps.c.id != sa.func.all(_ids)
 )
 _found = (
     # Scalar subqueries with LIMIT 1: where a step has thousands of twins, only the first with a result is read.
-    select(func.coalesce(_done.scalar_subquery(), _at_work.scalar_subquery()).label("id"))
-    .where(_claimed.c.id == func.any(_ids))
+    sa.select(sa.func.coalesce(_done.scalar_subquery(), _at_work.scalar_subquery()).label("id"))
+    .where(_claimed.c.id == sa.func.any(_ids))
     .distinct()
     .subquery("found")
 )
-_TWINS = select(
+_TWINS = sa.select(
     steps.c.shared_in,
     *RECORD,
-    func.coalesce(steps.c.adopted_from, steps.c.id).label("computed_by"),
+    sa.func.coalesce(steps.c.adopted_from, steps.c.id).label("computed_by"),
     steps.c.milliseconds,
 ).join_from(_found, steps, steps.c.id == _found.c.id)
 """Selects, for each claimed step's experiment and fingerprint, a twin with a result, else one under way."""
 
 _waiting = (
-    select(steps.c.id, _ended.c.id.label("twin"))
+    sa.select(steps.c.id, _ended.c.id.label("twin"))
     .join_from(_ended, steps, _twins_of(_ended))
     .where(
-        _ended.c.id == func.any(_ids),
+        _ended.c.id == sa.func.any(_ids),
         steps.c.state == StepState.READY,
         steps.c.sent_at.is_(None),
         steps.c.not_before.is_not(None),
@@ -110,20 +98,22 @@ _waiting = (
     .subquery("waiting")
 )
 _SEND_WAITING = (
-    update(steps)
+    sa.update(steps)
     .where(steps.c.id == _waiting.c.id)
-    .values(sent_at=func.now(), not_before=None)
+    .values(sent_at=sa.func.now(), not_before=None)
     .returning(_waiting.c.twin, *DESCRIBED)
 )
 
 
-def find_twins(connection: Connection, claimed: Sequence[RowMapping], worker: str, paragraphs: ParagraphCache) -> Twins:
+def find_twins(
+    connection: sa.Connection, claimed: Sequence[sa.RowMapping], worker: str, paragraphs: ParagraphCache
+) -> Twins:
     """Look for twins of the steps that this transaction has claimed, and undo the claims of those that must wait.
 
     worker: the name under which they are claimed.
     """
     adopted: dict[int, Adopted] = {}
-    awaited: list[RowMapping] = []
+    awaited: list[sa.RowMapping] = []
     groups = _group(claimed)
     if groups:
         free = _try_locks(connection, groups)
@@ -145,7 +135,7 @@ def find_twins(connection: Connection, claimed: Sequence[RowMapping], worker: st
     return Twins(adopted=adopted, awaited={row["id"] for row in awaited})
 
 
-def take_waiting(connection: Connection, step_ids: Sequence[int]) -> dict[int, list[Dispatch]]:
+def take_waiting(connection: sa.Connection, step_ids: Sequence[int]) -> dict[int, list[Dispatch]]:
     """Mark the steps that wait for these, which have just ended, as sent; returns their messages by the twin's id."""
     waiting: dict[int, list[Dispatch]] = defaultdict(list)
     if step_ids:
@@ -154,27 +144,29 @@ def take_waiting(connection: Connection, step_ids: Sequence[int]) -> dict[int, l
     return waiting
 
 
-def _group(claimed: Sequence[RowMapping]) -> dict[Key, list[RowMapping]]:
+def _group(claimed: Sequence[sa.RowMapping]) -> dict[Key, list[sa.RowMapping]]:
     """Return the steps that may have twins, by what they share with them."""
-    groups: dict[Key, list[RowMapping]] = defaultdict(list)
+    groups: dict[Key, list[sa.RowMapping]] = defaultdict(list)
     for row in claimed:
         if row["shared_in"] is not None:
             groups[_key(row)].append(row)
     return groups
 
 
-def _key(row: RowMapping) -> Key:
+def _key(row: sa.RowMapping) -> Key:
     return row["shared_in"], row["fingerprint"]
 
 
-def _try_locks(connection: Connection, keys: Iterable[Key]) -> set[Key]:
+def _try_locks(connection: sa.Connection, keys: Iterable[Key]) -> set[Key]:
     """Take the locks of these keys as far as they are free; returns the keys whose locks this transaction now holds."""
     # Keys that have the same number by chance put each other off for a second, and do no other harm.
     locks = {int.from_bytes(sha256("\0".join(key).encode()).digest()[:8], signed=True): key for key in keys}
     return {locks[lock] for lock in connection.execute(_TRY_LOCKS, {"locks": list(locks)}).scalars()}
 
 
-def _results(connection: Connection, twins: Mapping[Key, RowMapping], paragraphs: ParagraphCache) -> dict[Key, Adopted]:
+def _results(
+    connection: sa.Connection, twins: Mapping[Key, sa.RowMapping], paragraphs: ParagraphCache
+) -> dict[Key, Adopted]:
     """Return the results of those twins that have a readable one."""
     records = read_records(connection, list(twins.values()), paragraphs)
     return {

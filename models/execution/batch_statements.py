@@ -2,25 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Double,
-    Text,
-    and_,
-    bindparam,
-    case,
-    cast,
-    column,
-    exists,
-    func,
-    literal,
-    not_,
-    null,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from cotrail.models.records.budgets import STOPPED
@@ -41,30 +23,30 @@ MOST_RETURNED = 3
 TOO_LARGE_SECONDS = 86_400.0
 """How long batches stay small after one was more than the account may have waiting."""
 
-_key, _model, sender = (bindparam(name, type_=Text) for name in ("batch_key", "model", "sending"))
-_ids = bindparam("ids", type_=ARRAY(BigInteger))
-_waits = and_(batch_items.c.batch.is_(None), UNANSWERED, ACTIVE)
+_key, _model, sender = (sa.bindparam(name, type_=sa.Text) for name in ("batch_key", "model", "sending"))
+_ids = sa.bindparam("ids", type_=ARRAY(sa.BigInteger))
+_waits = sa.and_(batch_items.c.batch.is_(None), UNANSWERED, ACTIVE)
 
 
-def since(when: ColumnElement[Any]) -> ColumnElement[float]:
+def since(when: sa.ColumnElement[Any]) -> sa.ColumnElement[float]:
     """Return the seconds since then."""
-    return cast(func.extract("epoch", func.now() - when), Double)
+    return sa.cast(sa.func.extract("epoch", sa.func.now() - when), sa.Double)
 
 
-_of_batch: ColumnElement[bool] = batch_items.c.batch == _key
+_of_batch: sa.ColumnElement[bool] = batch_items.c.batch == _key
 _of_model = batch_items.c.model_name == _model
-_concerned = select(steps.c.run_id).where(_waits, _of_model)
+_concerned = sa.select(steps.c.run_id).where(_waits, _of_model)
 _of_run = steps.c.run_id == runs.c.id
-MORE = select(
-    exists().where(
+MORE = sa.select(
+    sa.exists().where(
         runs.c.batched,
         runs.c.digest.is_(None),
         runs.c.desired_state == DesiredState.ACTIVE,
-        or_(runs.c.model_name == _model, runs.c.id.in_(_concerned)),
-        not_(STOPPED),
-        or_(
+        sa.or_(runs.c.model_name == _model, runs.c.id.in_(_concerned)),
+        sa.not_(STOPPED),
+        sa.or_(
             *(
-                exists().where(_of_run, QUESTION_OPEN, steps.c.state == state).correlate(runs)
+                sa.exists().where(_of_run, QUESTION_OPEN, steps.c.state == state).correlate(runs)
                 for state in (StepState.WAITING, StepState.READY, StepState.RUNNING)
             )
         ),
@@ -72,125 +54,133 @@ MORE = select(
 )
 """Tells whether further requests to the model may come that wait for no batch: the runs have steps to carry out."""
 
-WAITING_MODELS = select(batch_items.c.model_name).where(_waits).distinct().order_by(batch_items.c.model_name)
+WAITING_MODELS = sa.select(batch_items.c.model_name).where(_waits).distinct().order_by(batch_items.c.model_name)
 WAITING = (
-    select(
-        func.count().label("lines"),
-        func.sum(func.octet_length(batch_items.c.body)).label("bytes"),
-        func.max(since(batch_items.c.since)).label("seconds"),
+    sa.select(
+        sa.func.count().label("lines"),
+        sa.func.sum(sa.func.octet_length(batch_items.c.body)).label("bytes"),
+        sa.func.max(since(batch_items.c.since)).label("seconds"),
     )
     .where(_waits, _of_model)
-    .having(func.count() > 0)
+    .having(sa.func.count() > 0)
 )
-_wanted = select(func.count()).where(batch_items.c.batch == batches.c.key, UNANSWERED).scalar_subquery()
+_wanted = sa.select(sa.func.count()).where(batch_items.c.batch == batches.c.key, UNANSWERED).scalar_subquery()
 OPEN = (
-    select(
+    sa.select(
         *(batches.c[name] for name in ("key", "model_name", "lines", "provider_id", "created_at")),
         (batches.c.digest != "").label("asked"),
-        func.coalesce(since(batches.c.checked_at), since(batches.c.created_at)).label("unchecked"),
+        sa.func.coalesce(since(batches.c.checked_at), since(batches.c.created_at)).label("unchecked"),
         since(batches.c.created_at).label("age"),
         _wanted.label("wanted"),
     )
     .where(batches.c.state.in_(OPEN_BATCHES))
     .order_by(batches.c.created_at, batches.c.key)
 )
-KNOWN = select(batches.c.provider_id).where(batches.c.provider_id.is_not(None))
-SMALLEST = select(func.min(batches.c.lines)).where(
+KNOWN = sa.select(batches.c.provider_id).where(batches.c.provider_id.is_not(None))
+SMALLEST = sa.select(sa.func.min(batches.c.lines)).where(
     batches.c.model_name == _model, batches.c.too_large, since(batches.c.created_at) < TOO_LARGE_SECONDS
 )
-FULL = select(func.min(since(batches.c.ended_at))).where(
+FULL = sa.select(sa.func.min(since(batches.c.ended_at))).where(
     batches.c.model_name == _model, batches.c.too_large, batches.c.lines == 1
 )
 
 TAKE = (
-    select(batch_items.c.step_id, func.octet_length(batch_items.c.body))
+    sa.select(batch_items.c.step_id, sa.func.octet_length(batch_items.c.body))
     .where(_waits, _of_model)
     .order_by(batch_items.c.step_id)
-    .limit(bindparam("room", type_=BigInteger))
+    .limit(sa.bindparam("room", type_=sa.BigInteger))
     .with_for_update(of=batch_items)
 )
-ASSIGN = update(batch_items).where(batch_items.c.step_id == func.any(_ids)).values(batch=_key)
-LINES = select(batch_items.c.step_id, batch_items.c.body).where(_of_batch, UNANSWERED).order_by(batch_items.c.step_id)
-UNANSWERED_STEPS = select(batch_items.c.step_id).where(_of_batch, UNANSWERED).order_by(batch_items.c.step_id)
+ASSIGN = sa.update(batch_items).where(batch_items.c.step_id == sa.func.any(_ids)).values(batch=_key)
+LINES = (
+    sa.select(batch_items.c.step_id, batch_items.c.body).where(_of_batch, UNANSWERED).order_by(batch_items.c.step_id)
+)
+UNANSWERED_STEPS = sa.select(batch_items.c.step_id).where(_of_batch, UNANSWERED).order_by(batch_items.c.step_id)
 of_key = batches.c.key == _key
-OWN = update(batches).where(of_key, batches.c.sender == sender, batches.c.provider_id.is_(None))
+OWN = sa.update(batches).where(of_key, batches.c.sender == sender, batches.c.provider_id.is_(None))
 
-_answers = recordset(column("id", BigInteger), column("answer", Text))
+_answers = recordset(sa.column("id", sa.BigInteger), sa.column("answer", sa.Text))
 _in_batch = (
-    select(steps.c.id, _answers.c.answer)
+    sa.select(steps.c.id, _answers.c.answer)
     .where(steps.c.id == _answers.c.id, _of_batch, UNANSWERED)
     .order_by(steps.c.id)
     .with_for_update(of=steps)
     .cte("in_batch")
 )
 _stored = (
-    update(batch_items)
+    sa.update(batch_items)
     .where(batch_items.c.step_id == _in_batch.c.id)
-    .values(answers=func.array_append(batch_items.c.answers, _in_batch.c.answer), body=null(), returned=0)
+    .values(answers=sa.func.array_append(batch_items.c.answers, _in_batch.c.answer), body=sa.null(), returned=0)
     .returning(batch_items.c.step_id)
     .cte("stored")
 )
 _made_ready = (
-    update(steps)
+    sa.update(steps)
     .where(steps.c.id == _in_batch.c.id)
     .values(
         # While this step waited, another one may have blocked their question.
-        state=case((QUESTION_OPEN, literal(StepState.READY)), else_=literal(StepState.BLOCKED)),
-        sent_at=null(),
-        not_before=null(),
+        state=sa.case((QUESTION_OPEN, sa.literal(StepState.READY)), else_=sa.literal(StepState.BLOCKED)),
+        sent_at=sa.null(),
+        not_before=sa.null(),
     )
 )
-DELIVER = select(func.count()).select_from(_in_batch).add_cte(_stored, _made_ready.cte("made_ready"))
+DELIVER = sa.select(sa.func.count()).select_from(_in_batch).add_cte(_stored, _made_ready.cte("made_ready"))
 RETURN = (
-    update(batch_items)
-    .where(_of_batch, batch_items.c.body.is_not(None), batch_items.c.step_id == func.any(_ids))
-    .values(batch=null(), since=func.now(), returned=batch_items.c.returned + 1)
+    sa.update(batch_items)
+    .where(_of_batch, batch_items.c.body.is_not(None), batch_items.c.step_id == sa.func.any(_ids))
+    .values(batch=sa.null(), since=sa.func.now(), returned=batch_items.c.returned + 1)
     .returning(batch_items.c.step_id)
 )
 LOSE = (
-    update(batch_items)
-    .where(_of_batch, batch_items.c.body.is_not(None), batch_items.c.step_id == func.any(_ids))
+    sa.update(batch_items)
+    .where(_of_batch, batch_items.c.body.is_not(None), batch_items.c.step_id == sa.func.any(_ids))
     .values(
         lost=batch_items.c.lost + 1,
-        lost_tokens=batch_items.c.lost_tokens + func.octet_length(batch_items.c.body) / BYTES_OF_TOKEN,
+        lost_tokens=batch_items.c.lost_tokens + sa.func.octet_length(batch_items.c.body) / BYTES_OF_TOKEN,
     )
     .returning(batch_items.c.step_id, batch_items.c.lost)
 )
 COUNT = (
-    update(batches)
+    sa.update(batches)
     .where(of_key)
     .values(
-        answered=batches.c.answered + bindparam("more_answered", type_=BigInteger),
-        unanswered=batches.c.unanswered + bindparam("more_unanswered", type_=BigInteger),
+        answered=batches.c.answered + sa.bindparam("more_answered", type_=sa.BigInteger),
+        unanswered=batches.c.unanswered + sa.bindparam("more_unanswered", type_=sa.BigInteger),
     )
 )
-RETURNED_TOO_OFTEN = select(batch_items.c.step_id).where(
+RETURNED_TOO_OFTEN = sa.select(batch_items.c.step_id).where(
     _of_batch, batch_items.c.body.is_not(None), batch_items.c.returned >= MOST_RETURNED
 )
 QUESTIONS = (
-    select(questions.c.id)
+    sa.select(questions.c.id)
     .where(
         questions.c.status.in_(UNENDED_QUESTIONS),
-        questions.c.id.in_(select(steps.c.question_id).where(_of_batch, UNANSWERED)),
+        questions.c.id.in_(sa.select(steps.c.question_id).where(_of_batch, UNANSWERED)),
     )
     .order_by(questions.c.id)
     .with_for_update(key_share=True)
 )
 BLOCK = (
-    update(questions)
-    .where(questions.c.id == func.any(_ids))
-    .values(status=QuestionStatus.BLOCKED, reason=bindparam("reason", type_=JSONB), finished_at=func.now())
+    sa.update(questions)
+    .where(questions.c.id == sa.func.any(_ids))
+    .values(status=QuestionStatus.BLOCKED, reason=sa.bindparam("reason", type_=JSONB), finished_at=sa.func.now())
 )
 BLOCK_STEPS = (
-    update(steps)
+    sa.update(steps)
     .where(
-        steps.c.question_id == func.any(_ids),
-        or_(
+        steps.c.question_id == sa.func.any(_ids),
+        sa.or_(
             steps.c.state.in_([StepState.WAITING, StepState.READY]),
-            and_(steps.c.state == StepState.BATCHED, exists().where(batch_items.c.step_id == steps.c.id, _of_batch)),
+            sa.and_(
+                steps.c.state == StepState.BATCHED, sa.exists().where(batch_items.c.step_id == steps.c.id, _of_batch)
+            ),
         ),
     )
     .values(state=StepState.BLOCKED)
 )
-MISSING_SECONDS = select(since(batches.c.missing_since)).where(of_key)
-RELEASE = update(batch_items).where(_of_batch, batch_items.c.body.is_not(None)).values(batch=null(), since=func.now())
+MISSING_SECONDS = sa.select(since(batches.c.missing_since)).where(of_key)
+RELEASE = (
+    sa.update(batch_items)
+    .where(_of_batch, batch_items.c.body.is_not(None))
+    .values(batch=sa.null(), since=sa.func.now())
+)

@@ -9,23 +9,8 @@ deaths, and nothing is set aside but what has died alone among the suspects.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import sqlalchemy as sa
 from msgspec.structs import replace
-from sqlalchemy import (
-    ARRAY,
-    BigInteger,
-    Boolean,
-    Connection,
-    String,
-    and_,
-    bindparam,
-    exists,
-    func,
-    not_,
-    or_,
-    select,
-    text,
-    update,
-)
 
 from cotrail.models.execution.statements import after, since_failure
 from cotrail.models.records.steps import DESCRIBED, Dispatch, described
@@ -38,38 +23,38 @@ SUSPECT_EXPIRIES = 2
 SUSPECT_SEQUENCE = 1_000_000
 """The sequence that a suspect's message claims, and with it the highest priority: further suspects wait for it."""
 
-_due = and_(steps.c.state == StepState.READY, func.coalesce(steps.c.not_before <= func.now(), True))
-_ready = and_(_due, steps.c.kind == bindparam("wanted", type_=String))
+_due = sa.and_(steps.c.state == StepState.READY, sa.func.coalesce(steps.c.not_before <= sa.func.now(), True))
+_ready = sa.and_(_due, steps.c.kind == sa.bindparam("wanted", type_=sa.String))
 
-_deaths = func.count().filter(attempts.c.outcome == AttemptOutcome.EXPIRED, since_failure())
-_died: Any = select(_deaths).where(attempts.c.step_id == steps.c.id).correlate(steps).scalar_subquery()
+_deaths = sa.func.count().filter(attempts.c.outcome == AttemptOutcome.EXPIRED, since_failure())
+_died: Any = sa.select(_deaths).where(attempts.c.step_id == steps.c.id).correlate(steps).scalar_subquery()
 # The epoch bounds the attempts and is in the row itself: most steps are no suspects by that alone.
-_suspect = and_(steps.c.epoch >= SUSPECT_EXPIRIES, _died >= SUSPECT_EXPIRIES)
-_at_large = select(
-    or_(
-        exists().where(steps.c.state == StepState.RUNNING, _suspect),
-        exists().where(steps.c.state == StepState.READY, steps.c.sent_at.is_not(None), ACTIVE, _suspect),
+_suspect = sa.and_(steps.c.epoch >= SUSPECT_EXPIRIES, _died >= SUSPECT_EXPIRIES)
+_at_large = sa.select(
+    sa.or_(
+        sa.exists().where(steps.c.state == StepState.RUNNING, _suspect),
+        sa.exists().where(steps.c.state == StepState.READY, steps.c.sent_at.is_not(None), ACTIVE, _suspect),
     )
 )
 """Tells whether a suspect is being executed, or its message is in a queue."""
 
 _overstayed = (
-    select(steps.c.id)
-    .where(steps.c.state == StepState.RUNNING, steps.c.lease_until < func.now())
+    sa.select(steps.c.id)
+    .where(steps.c.state == StepState.RUNNING, steps.c.lease_until < sa.func.now())
     .with_for_update(skip_locked=True)
     .subquery("overstayed")
 )
 _expired = (
-    update(steps)
+    sa.update(steps)
     .where(steps.c.id == _overstayed.c.id)
     .values(state=StepState.READY, sent_at=None, lease_until=None)
     .returning(steps.c.id, steps.c.epoch)
     .cte("expired")
 )
-_EXPIRE = select(_expired.c.id).add_cte(
-    update(attempts)
+_EXPIRE = sa.select(_expired.c.id).add_cte(
+    sa.update(attempts)
     .where(attempts.c.step_id == _expired.c.id, attempts.c.epoch == _expired.c.epoch, attempts.c.outcome.is_(None))
-    .values(outcome=AttemptOutcome.EXPIRED, ended_at=func.now())
+    .values(outcome=AttemptOutcome.EXPIRED, ended_at=sa.func.now())
     .cte("logged")
 )
 
@@ -80,33 +65,33 @@ def _sent(*which: Any, oldest: Any) -> Any:
     SKIP LOCKED: a step that another transaction has locked is just changing, and needn't be sent.
     """
     chosen = (
-        select(steps.c.id)
+        sa.select(steps.c.id)
         .where(ACTIVE, *which)
         .order_by(oldest)
-        .limit(bindparam("room", type_=BigInteger))
+        .limit(sa.bindparam("room", type_=sa.BigInteger))
         .with_for_update(of=steps, skip_locked=True)
         .subquery("chosen")
     )
-    return update(steps).where(steps.c.id == chosen.c.id).values(sent_at=func.now()).returning(*DESCRIBED)
+    return sa.update(steps).where(steps.c.id == chosen.c.id).values(sent_at=sa.func.now()).returning(*DESCRIBED)
 
 
 _overdue = steps.c.sent_at < after("patience")
 _unsent = steps.c.sent_at.is_(None)
-_SEND_NEW = _sent(_ready, _unsent, not_(_suspect), oldest=steps.c.id)
-_asked_for = func.array_position(bindparam("served", type_=ARRAY(Boolean)), SERVED).is_not(None)
+_SEND_NEW = _sent(_ready, _unsent, sa.not_(_suspect), oldest=steps.c.id)
+_asked_for = sa.func.array_position(sa.bindparam("served", type_=sa.ARRAY(sa.Boolean)), SERVED).is_not(None)
 _SEND_AGAIN = _sent(_ready, _overdue, _asked_for, oldest=steps.c.sent_at)
-_least = bindparam("least", type_=BigInteger)
+_least = sa.bindparam("least", type_=sa.BigInteger)
 _SEND_SUSPECTS = _sent(_due, _unsent, _suspect, _died >= _least, oldest=steps.c.id)
 _SUSPECTS = (
-    select(_died.label("deaths"), func.count().label("number"))
+    sa.select(_died.label("deaths"), sa.func.count().label("number"))
     .where(_due, _unsent, ACTIVE, _suspect)
-    .group_by(text("deaths"))
-    .order_by(text("deaths DESC"))
+    .group_by(sa.text("deaths"))
+    .order_by(sa.text("deaths DESC"))
 )
 _last: Any = (
-    select(func.max(attempts.c.epoch)).where(attempts.c.step_id == steps.c.id).correlate(steps).scalar_subquery()
+    sa.select(sa.func.max(attempts.c.epoch)).where(attempts.c.step_id == steps.c.id).correlate(steps).scalar_subquery()
 )
-_DEAD = select(steps.c.id, attempts.c.started_at, attempts.c.ended_at).where(
+_DEAD = sa.select(steps.c.id, attempts.c.started_at, attempts.c.ended_at).where(
     steps.c.state == StepState.READY,
     ACTIVE,
     steps.c.epoch > SUSPECT_EXPIRIES,
@@ -117,25 +102,27 @@ _DEAD = select(steps.c.id, attempts.c.started_at, attempts.c.ended_at).where(
 )
 """Those that were suspects as they last died, and when that was."""
 
-_WAITING = select(func.count().filter(_overdue).label("overdue"), func.count().label("waiting")).where(
+_WAITING = sa.select(sa.func.count().filter(_overdue).label("overdue"), sa.func.count().label("waiting")).where(
     _ready, ACTIVE, _asked_for, steps.c.sent_at.is_not(None)
 )
 
-_kinds = func.unnest(bindparam("kinds", type_=ARRAY(String))).table_valued("kind", name="asked").render_derived()
-_is_ready = and_(steps.c.kind == _kinds.c.kind, steps.c.state == StepState.READY)
+_kinds = (
+    sa.func.unnest(sa.bindparam("kinds", type_=sa.ARRAY(sa.String))).table_valued("kind", name="asked").render_derived()
+)
+_is_ready = sa.and_(steps.c.kind == _kinds.c.kind, steps.c.state == StepState.READY)
 # In two parts, as each has a partial index of its own.
-_READY_KINDS = select(_kinds.c.kind).where(
-    or_(exists().where(_is_ready, _unsent), exists().where(_is_ready, steps.c.sent_at.is_not(None)))
+_READY_KINDS = sa.select(_kinds.c.kind).where(
+    sa.or_(sa.exists().where(_is_ready, _unsent), sa.exists().where(_is_ready, steps.c.sent_at.is_not(None)))
 )
 
 
-def cancelled_steps(connection: Connection, run_id: str) -> set[int]:
+def cancelled_steps(connection: sa.Connection, run_id: str) -> set[int]:
     """Return the cancelled steps of a run whose messages may be in a queue."""
     cancelled = steps.c.state == StepState.CANCELLED, steps.c.sent_at.is_not(None)
-    return set(connection.execute(select(steps.c.id).where(steps.c.run_id == run_id, *cancelled)).scalars())
+    return set(connection.execute(sa.select(steps.c.id).where(steps.c.run_id == run_id, *cancelled)).scalars())
 
 
-def expire_leases(connection: Connection) -> list[int]:
+def expire_leases(connection: sa.Connection) -> list[int]:
     """Make steps with an expired lease ready again; returns their ids.
 
     A locked step is passed over: its worker is committing just now, or was frozen as it did.
@@ -143,22 +130,22 @@ def expire_leases(connection: Connection) -> list[int]:
     return list(connection.execute(_EXPIRE).scalars())
 
 
-def is_idle(connection: Connection) -> bool:
+def is_idle(connection: sa.Connection) -> bool:
     """Return whether all runs are over and sealed."""
-    return not connection.execute(select(exists().where(runs.c.digest.is_(None)))).scalar_one()
+    return not connection.execute(sa.select(sa.exists().where(runs.c.digest.is_(None)))).scalar_one()
 
 
-def ready_kinds(connection: Connection, kinds: Iterable[str]) -> list[str]:
+def ready_kinds(connection: sa.Connection, kinds: Iterable[str]) -> list[str]:
     """Return those of these kinds that have a ready step, sent or not: the others need no repair."""
     return list(connection.execute(_READY_KINDS, {"kinds": [*kinds]}).scalars())
 
 
-def take_unsent(connection: Connection, kind: str, room: int) -> list[Dispatch]:
+def take_unsent(connection: sa.Connection, kind: str, room: int) -> list[Dispatch]:
     """Mark up to `room` due steps of a kind as sent that weren't, except suspects; returns their messages."""
     return [described(*row) for row in connection.execute(_SEND_NEW, {"wanted": kind, "room": max(room, 0)})]
 
 
-def take_suspects(connection: Connection, *, at_once: bool = False) -> list[Dispatch]:
+def take_suspects(connection: sa.Connection, *, at_once: bool = False) -> list[Dispatch]:
     """Mark half of the due suspects with the most deaths as sent, unless others are on their way or being executed.
 
     at_once: all suspects instead, as a culprit was found, whose end they may have shared. Returns their messages.
@@ -179,7 +166,7 @@ def take_suspects(connection: Connection, *, at_once: bool = False) -> list[Disp
 
 
 def take_lost(
-    connection: Connection, kind: str, queued: int, patience_seconds: float, served: Sequence[bool] = (False, True)
+    connection: sa.Connection, kind: str, queued: int, patience_seconds: float, served: Sequence[bool] = (False, True)
 ) -> list[Dispatch]:
     """Return messages of a queue to send again, as they seem lost: more steps wait than the queue holds messages.
 
@@ -196,14 +183,14 @@ def take_lost(
     return [described(*row) for row in connection.execute(_SEND_AGAIN, {**parameters, "room": room})]
 
 
-def exhausted(connection: Connection, step_ids: Sequence[int], max_attempts: int) -> list[int]:
+def exhausted(connection: sa.Connection, step_ids: Sequence[int], max_attempts: int) -> list[int]:
     """Return those of these steps, which have just died, whose leases expired so often that they aren't tried again.
 
     A suspect has at least one more try, whatever `max_attempts`, and one that no suspect shares: another step may have
     killed its workers. Where one that was sent with it hasn't ended yet, this isn't known.
     """
     least = max(max_attempts, SUSPECT_EXPIRIES + 1)
-    query = select(attempts.c.step_id).where(attempts.c.step_id.in_(step_ids)).group_by(attempts.c.step_id)
+    query = sa.select(attempts.c.step_id).where(attempts.c.step_id.in_(step_ids)).group_by(attempts.c.step_id)
     often = set(connection.execute(query.having(_deaths >= least)).scalars())
     if not often or connection.execute(_at_large).scalar_one():
         return []

@@ -11,24 +11,9 @@ from datetime import datetime
 from itertools import chain
 from typing import Any, NamedTuple
 
+import sqlalchemy as sa
 from msgspec import Struct
-from sqlalchemy import (
-    ARRAY,
-    ColumnElement,
-    Connection,
-    RowMapping,
-    Select,
-    Text,
-    TextClause,
-    bindparam,
-    case,
-    cast,
-    exists,
-    func,
-    or_,
-    select,
-    text,
-)
+from sqlalchemy import text
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from cotrail.core.actions.registry import KINDS
@@ -46,7 +31,7 @@ TITLES = 20
 """The most titles of paragraphs in an event."""
 
 _KINDS = "sq"
-_HORIZON: ColumnElement[int] = func.pg_snapshot_xmin(func.pg_current_snapshot())
+_HORIZON: sa.ColumnElement[int] = sa.func.pg_snapshot_xmin(sa.func.pg_current_snapshot())
 _LAST_ROW = 2**63 - 1
 _NUMBERS = 2**64
 
@@ -153,7 +138,7 @@ class RunProgress(Struct, frozen=True, kw_only=True):
         return self.state not in (RunState.RUNNING, RunState.PAUSED)
 
 
-def _events(of: str, steps_of: str, questions_of: str) -> TextClause:
+def _events(of: str, steps_of: str, questions_of: str) -> sa.TextClause:
     """Return the statement of the next events of each subject; of: the type of what names them."""
     below = "< pg_snapshot_xmin(pg_current_snapshot())"
     statement = f"""
@@ -181,7 +166,7 @@ _OF_QUESTIONS = _events("bigint", "question_id = asked.subject", "id = asked.sub
 
 
 def read_events(
-    connection: Connection, after: Mapping[Subject, Position], most: int
+    connection: sa.Connection, after: Mapping[Subject, Position], most: int
 ) -> dict[Subject, list[tuple[Position, Recorded]]]:
     """Return the next events of each subject behind a position, at most so many of each; those without any are absent.
 
@@ -204,7 +189,7 @@ def read_events(
 
 
 def _places(
-    connection: Connection, statement: Any, subjects: Sequence[Subject], after: Mapping[Subject, Position], most: int
+    connection: sa.Connection, statement: Any, subjects: Sequence[Subject], after: Mapping[Subject, Position], most: int
 ) -> dict[Subject, list[Position]]:
     asked = {
         "subjects": [each.run if each.question is None else each.question for each in subjects],
@@ -226,28 +211,28 @@ def _places(
 def _asked() -> Any:
     """What a step was for: the query, of a kind that has one."""
     queries = {name: kind.query for name, kind in KINDS.items() if kind.query}
-    return case(*((steps.c.kind == name, steps.c.request[query].astext) for name, query in queries.items()))
+    return sa.case(*((steps.c.kind == name, steps.c.request[query].astext) for name, query in queries.items()))
 
 
 def _head(value: Any) -> Any:
-    return func.coalesce(func.left(value, TEXT), "")
+    return sa.func.coalesce(sa.func.left(value, TEXT), "")
 
 
 def _failure(value: Any) -> Any:
     return _head(value["type"].astext + ": " + value["message"].astext)
 
 
-_title = func.left(func.coalesce(func.nullif(paragraphs.c.title, ""), paragraphs.c.text), NAME)
+_title = sa.func.left(sa.func.coalesce(sa.func.nullif(paragraphs.c.title, ""), paragraphs.c.text), NAME)
 _FOUND = (
-    select(func.array_agg(aggregate_order_by(_title, paragraph_sets.c.rank)))
+    sa.select(sa.func.array_agg(aggregate_order_by(_title, paragraph_sets.c.rank)))
     .join_from(paragraph_sets, paragraphs, paragraph_sets.c.digest == paragraphs.c.digest)
     .where(paragraph_sets.c.step_id == steps.c.id, paragraph_sets.c.rank <= TITLES)
     .correlate(steps)
     .scalar_subquery()
 )
 _STEPS = (
-    select(
-        cast(steps.c.ended_in, Text).label("changed"),
+    sa.select(
+        sa.cast(steps.c.ended_in, sa.Text).label("changed"),
         steps.c.id.label("step"),
         steps.c.run_id.label("run"),
         questions.c.key.label("question"),
@@ -258,20 +243,20 @@ _STEPS = (
         steps.c.finished_at.label("at"),
         _head(_asked()).label("asked"),
         _head(steps.c.result["text"].astext).label("text"),
-        func.coalesce(_FOUND, cast([], ARRAY(Text))).label("found"),
+        sa.func.coalesce(_FOUND, sa.cast([], sa.ARRAY(sa.Text))).label("found"),
         _failure(steps.c.failure).label("failure"),
         *(
-            func.coalesce(steps.c[name], 0).label(name)
+            sa.func.coalesce(steps.c[name], 0).label(name)
             for name in ("prompt_tokens", "cached_prompt_tokens", "generated_tokens", "milliseconds")
         ),
         steps.c.epoch.label("attempts"),
         steps.c.adopted_from.is_not(None).label("adopted"),
     )
     .join_from(steps, questions, steps.c.question_id == questions.c.id)
-    .where(steps.c.id.in_(bindparam("rows", expanding=True)))
+    .where(steps.c.id.in_(sa.bindparam("rows", expanding=True)))
 )
-_QUESTIONS = select(
-    cast(questions.c.changed_in, Text).label("changed"),
+_QUESTIONS = sa.select(
+    sa.cast(questions.c.changed_in, sa.Text).label("changed"),
     questions.c.id.label("row"),
     questions.c.run_id.label("run"),
     questions.c.key.label("question"),
@@ -279,51 +264,53 @@ _QUESTIONS = select(
     questions.c.status,
     questions.c.finished_at.label("at"),
     _head(questions.c.answer).label("answer"),
-    func.coalesce(questions.c.ended_by, "").label("ended_by"),
+    sa.func.coalesce(questions.c.ended_by, "").label("ended_by"),
     _failure(questions.c.reason).label("reason"),
-).where(questions.c.id.in_(bindparam("rows", expanding=True)))
+).where(questions.c.id.in_(sa.bindparam("rows", expanding=True)))
 
 
-def _read_steps(connection: Connection, positions: Collection[Position]) -> Iterator[tuple[Position, Recorded]]:
+def _read_steps(connection: sa.Connection, positions: Collection[Position]) -> Iterator[tuple[Position, Recorded]]:
     if rows := [position.row for position in positions if position.rank == 0]:
         for row in connection.execute(_STEPS, {"rows": rows}).mappings():
             position = Position(int(row["changed"]), 0, row["step"])
             yield position, StepEnded(**_fields(row, position, StepEnded))
 
 
-def _read_questions(connection: Connection, positions: Collection[Position]) -> Iterator[tuple[Position, Recorded]]:
+def _read_questions(connection: sa.Connection, positions: Collection[Position]) -> Iterator[tuple[Position, Recorded]]:
     if rows := [position.row for position in positions if position.rank == 1]:
         for row in connection.execute(_QUESTIONS, {"rows": rows}).mappings():
             position = Position(int(row["changed"]), 1, row["row"])
             yield position, QuestionChanged(**_fields(row, position, QuestionChanged))
 
 
-def _fields(row: RowMapping, position: Position, of: type[Event]) -> dict[str, Any]:
+def _fields(row: sa.RowMapping, position: Position, of: type[Event]) -> dict[str, Any]:
     fields = {name: row[name] for name in of.__struct_fields__ if name != "id"}
     if "found" in fields:
         fields["found"] = tuple(fields["found"])
     return {"id": str(position), **fields}
 
 
-def read_horizon(connection: Connection) -> int:
+def read_horizon(connection: sa.Connection) -> int:
     """Return the number below which every transaction has ended."""
     return int(connection.execute(text("SELECT pg_snapshot_xmin(pg_current_snapshot())::text")).scalar_one())
 
 
-def present(connection: Connection) -> Position:
+def present(connection: sa.Connection) -> Position:
     """Return the place behind which what happens from now on comes, and what is being recorded just now."""
     return Position(read_horizon(connection) - 1, len(_KINDS) - 1, _LAST_ROW)
 
 
-def read_run_progress(connection: Connection, ids: Collection[str]) -> dict[str, RunProgress]:
+def read_run_progress(connection: sa.Connection, ids: Collection[str]) -> dict[str, RunProgress]:
     """Return how far these runs are, in three statements for all; a run that was removed is absent."""
-    desired = _pairs(connection, select(runs.c.id, runs.c.desired_state).where(runs.c.id.in_(ids)))
+    desired = _pairs(connection, sa.select(runs.c.id, runs.c.desired_state).where(runs.c.id.in_(ids)))
     counts = {run: no_questions() for run in desired}
-    grouped = select(questions.c.run_id, questions.c.status, func.count()).where(questions.c.run_id.in_(ids))
+    grouped = sa.select(questions.c.run_id, questions.c.status, sa.func.count()).where(questions.c.run_id.in_(ids))
     for run, status, number in connection.execute(grouped.group_by(questions.c.run_id, questions.c.status)):
         counts[run][status] = number
     over = steps.c.state.in_([StepState.FINISHED, StepState.FAILED])
-    done = select(steps.c.run_id, func.count()).where(steps.c.run_id.in_(ids), steps.c.ended_in.is_not(None), over)
+    done = sa.select(steps.c.run_id, sa.func.count()).where(
+        steps.c.run_id.in_(ids), steps.c.ended_in.is_not(None), over
+    )
     ended = _pairs(connection, done.group_by(steps.c.run_id))
     # Asked only where it can be: the question for one cause looks at the latest ends of every live run.
     may_be_stopped = any(each[QuestionStatus.BLOCKED] >= IN_A_ROW for each in counts.values())
@@ -338,24 +325,24 @@ def read_run_progress(connection: Connection, ids: Collection[str]) -> dict[str,
     }
 
 
-def read_statuses(connection: Connection, ids: Collection[int]) -> dict[int, str]:
+def read_statuses(connection: sa.Connection, ids: Collection[int]) -> dict[int, str]:
     """Return the status of these questions; one that was removed is absent."""
-    found = select(questions.c.id, questions.c.status).where(questions.c.id.in_(ids))
+    found = sa.select(questions.c.id, questions.c.status).where(questions.c.id.in_(ids))
     return _pairs(connection, found)
 
 
-def is_settled(connection: Connection, subject: Subject) -> bool:
+def is_settled(connection: sa.Connection, subject: Subject) -> bool:
     """Return whether all that this snapshot has of the subject is below the horizon, and so can be read as events."""
     key: int | str = subject.run if subject.question is None else subject.question
     of_run = subject.question is None
     of_steps = (steps.c.run_id if of_run else steps.c.question_id) == key
     of_questions = (questions.c.run_id if of_run else questions.c.id) == key
     above = (
-        exists().where(of_steps, steps.c.ended_in >= _HORIZON),
-        exists().where(of_questions, questions.c.changed_in >= _HORIZON),
+        sa.exists().where(of_steps, steps.c.ended_in >= _HORIZON),
+        sa.exists().where(of_questions, questions.c.changed_in >= _HORIZON),
     )
-    return not connection.execute(select(or_(*above))).scalar_one()
+    return not connection.execute(sa.select(sa.or_(*above))).scalar_one()
 
 
-def _pairs(connection: Connection, query: Select[Any]) -> dict[Any, Any]:
+def _pairs(connection: sa.Connection, query: sa.Select[Any]) -> dict[Any, Any]:
     return {row[0]: row[1] for row in connection.execute(query)}

@@ -14,22 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import (
-    TEXT,
-    BigInteger,
-    ColumnElement,
-    Connection,
-    Row,
-    Text,
-    bindparam,
-    case,
-    cast,
-    exists,
-    func,
-    or_,
-    select,
-    true,
-)
+from sqlalchemy import TEXT, BigInteger, Connection, Row, Text, bindparam, case, cast, exists, func, or_, select, true
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.core.money import Usage
@@ -73,15 +58,11 @@ def leading(statuses: Iterable[str]) -> int:
 _ids = bindparam("ids", type_=ARRAY(BigInteger))
 
 
-def _json(column: ColumnElement[Any]) -> ColumnElement[str]:
-    return cast(column, TEXT).label(column.name)
-
-
 _stated = questions.c.weighing["stated"]
 _QUESTIONS = (
     select(
         *(questions.c[name] for name in ("id", "key", "kind", "status", "answer", "ended_by")),
-        *(_json(questions.c[name]) for name in ("answers", "gold", "pinned", "collected")),
+        *(cast(questions.c[name], TEXT).label(name) for name in ("answers", "gold", "pinned", "collected")),
         case((func.jsonb_typeof(_stated) == "string", _stated.astext), else_="").label("stated"),
     )
     .where(questions.c.id == func.any(_ids))

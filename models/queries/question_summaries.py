@@ -8,24 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Literal
 
+import sqlalchemy as sa
 from msgspec import Struct
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Connection,
-    Double,
-    RowMapping,
-    Select,
-    Text,
-    and_,
-    bindparam,
-    cast,
-    func,
-    or_,
-    select,
-    tuple_,
-    union_all,
-)
 
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.summary_tables import question_summaries as summaries
@@ -47,13 +31,13 @@ EXCESS = 2.0
 
 MOST_LENGTHS = 30
 
-_SORTED: Mapping[str, ColumnElement[Any]] = {
+_SORTED: Mapping[str, sa.ColumnElement[Any]] = {
     "score": summaries.c.graded,
     "steps": summaries.c.steps,
     "time": summaries.c.milliseconds,
     "cost": summaries.c.paid,
 }
-_run = bindparam("run", type_=Text)
+_run = sa.bindparam("run", type_=sa.Text)
 
 
 class SummaryCounts(Struct, frozen=True, kw_only=True):
@@ -100,13 +84,13 @@ class Chosen(Struct, frozen=True, kw_only=True):
         return bool(self.outcomes or self.causes or self.traits)
 
 
-def read_summarized(connection: Connection, run_ids: Collection[str]) -> dict[str, RowMapping]:
+def read_summarized(connection: sa.Connection, run_ids: Collection[str]) -> dict[str, sa.RowMapping]:
     """Return what is summarized of these runs, by the run."""
-    rows = connection.execute(select(run_summaries).where(run_summaries.c.run_id.in_(run_ids))).mappings()
+    rows = connection.execute(sa.select(run_summaries).where(run_summaries.c.run_id.in_(run_ids))).mappings()
     return {row["run_id"]: row for row in rows}
 
 
-def count_summaries(connection: Connection, run_id: str) -> SummaryCounts:
+def count_summaries(connection: sa.Connection, run_id: str) -> SummaryCounts:
     """Count the summarized questions of a run, reading all of them."""
     rows = connection.execute(_COUNTS, {"run": run_id}).mappings().all()
     outcomes, causes, traits, sums = Counter[Any](), Counter[str](), Counter[Any](), Counter[str]()
@@ -130,20 +114,20 @@ def count_summaries(connection: Connection, run_id: str) -> SummaryCounts:
     )
 
 
-def read_question_scores(connection: Connection, run_id: str) -> list[ScoredOutcome]:
+def read_question_scores(connection: sa.Connection, run_id: str) -> list[ScoredOutcome]:
     """Return the scores of a run's summarized questions, in the order of their places."""
-    query = select(summaries.c.outcome, summaries.c.scores).where(summaries.c.run_id == run_id)
+    query = sa.select(summaries.c.outcome, summaries.c.scores).where(summaries.c.run_id == run_id)
     rows = connection.execute(query.order_by(summaries.c.question_id))
     return [ScoredOutcome(outcome=row.outcome, scores=row.scores) for row in rows]
 
 
-def read_scores_by_question(connection: Connection, run_id: str) -> dict[str, dict[str, float | None]]:
+def read_scores_by_question(connection: sa.Connection, run_id: str) -> dict[str, dict[str, float | None]]:
     """Return the metrics that each of a run's summarized questions has, by its id, in the order of their places.
 
     Those that were cancelled, or left over by a rule or a budget, are left out.
     """
     query = (
-        select(questions.c.key, summaries.c.scores)
+        sa.select(questions.c.key, summaries.c.scores)
         .join(summaries, summaries.c.question_id == questions.c.id)
         .where(summaries.c.run_id == run_id, questions.c.status != QuestionStatus.CANCELLED)
         .order_by(questions.c.id)
@@ -152,7 +136,7 @@ def read_scores_by_question(connection: Connection, run_id: str) -> dict[str, di
 
 
 def list_summarized(
-    connection: Connection,
+    connection: sa.Connection,
     run_id: str,
     chosen: Chosen,
     counts: SummaryCounts,
@@ -160,7 +144,7 @@ def list_summarized(
     order: Order,
     limit: int,
     after: int | None = None,
-) -> list[RowMapping]:
+) -> list[sa.RowMapping]:
     """Return rows of a run's questions, each with its summary where it has one, in this order.
 
     Apart from that of their places, an order has the questions alone that have ended. counts: of the run; after: the
@@ -174,20 +158,20 @@ def list_summarized(
     return [rows[each] for each in ids if each in rows]
 
 
-def _by_place(connection: Connection, run_id: str, chosen: Chosen, limit: int, after: int | None) -> Sequence[int]:
+def _by_place(connection: sa.Connection, run_id: str, chosen: Chosen, limit: int, after: int | None) -> Sequence[int]:
     """The ids in the order of places, by the index of a run's questions by status, whose entries end with them."""
     pages = []
     for status in chosen.statuses or QuestionStatus:
-        own = select(questions.c.id).where(questions.c.run_id == run_id, questions.c.status == status)
+        own = sa.select(questions.c.id).where(questions.c.run_id == run_id, questions.c.status == status)
         own = own.where(*_holding(chosen.text))
         behind = own if after is None else own.where(questions.c.id > after)
         pages.append(behind.order_by(questions.c.id).limit(limit).subquery().select())
-    page = union_all(*pages).subquery()
+    page = sa.union_all(*pages).subquery()
     return connection.execute(page.select().order_by(page.c.id).limit(limit)).scalars().all()
 
 
 def _by_summary(
-    connection: Connection,
+    connection: sa.Connection,
     run_id: str,
     chosen: Chosen,
     counts: SummaryCounts,
@@ -195,7 +179,7 @@ def _by_summary(
     limit: int,
     after: int | None,
 ) -> Sequence[int]:
-    query = select(summaries.c.question_id).where(summaries.c.run_id == run_id, *_conditions(chosen, counts))
+    query = sa.select(summaries.c.question_id).where(summaries.c.run_id == run_id, *_conditions(chosen, counts))
     if chosen.text or chosen.statuses:
         query = query.join(questions, questions.c.id == summaries.c.question_id).where(*_holding(chosen.text))
     if chosen.statuses:
@@ -203,19 +187,19 @@ def _by_summary(
     return connection.execute(_ordered(query, order, after).limit(limit)).scalars().all()
 
 
-def _ordered(query: Select[Any], order: Order, after: int | None) -> Select[Any]:
+def _ordered(query: sa.Select[Any], order: Order, after: int | None) -> sa.Select[Any]:
     if order == "position":
         behind = query if after is None else query.where(summaries.c.question_id > after)
         return behind.order_by(summaries.c.question_id)
     # An index has each order with the ids behind it, and is read from either end.
     place, down = (_SORTED[order.removeprefix("-")], summaries.c.question_id), order.startswith("-")
     if after is not None:
-        own, last = tuple_(*place), select(*place).where(summaries.c.question_id == after).scalar_subquery()
+        own, last = sa.tuple_(*place), sa.select(*place).where(summaries.c.question_id == after).scalar_subquery()
         query = query.where(own < last if down else own > last)
     return query.order_by(*(each.desc() if down else each for each in place))
 
 
-def _conditions(chosen: Chosen, counts: SummaryCounts) -> list[ColumnElement[bool]]:
+def _conditions(chosen: Chosen, counts: SummaryCounts) -> list[sa.ColumnElement[bool]]:
     traits = _traits(_means_of(counts))
     return [
         *([summaries.c.outcome.in_(chosen.outcomes)] if chosen.outcomes else ()),
@@ -224,9 +208,9 @@ def _conditions(chosen: Chosen, counts: SummaryCounts) -> list[ColumnElement[boo
     ]
 
 
-def _holding(text: str) -> list[ColumnElement[bool]]:
+def _holding(text: str) -> list[sa.ColumnElement[bool]]:
     columns = (questions.c.text, questions.c.key, questions.c.answer)
-    return [or_(*(each.icontains(text, autoescape=True) for each in columns))] if text else []
+    return [sa.or_(*(each.icontains(text, autoescape=True) for each in columns))] if text else []
 
 
 def _means_of(counts: SummaryCounts) -> Mapping[str, Any]:
@@ -236,9 +220,9 @@ def _means_of(counts: SummaryCounts) -> Mapping[str, Any]:
     return {"milliseconds": counts.milliseconds / number, "steps": counts.steps / number, "paid": paid / number}
 
 
-def _traits(means: Mapping[str, Any]) -> dict[Trait, ColumnElement[bool]]:
+def _traits(means: Mapping[str, Any]) -> dict[Trait, sa.ColumnElement[bool]]:
     return {
-        "gold-missing": and_(summaries.c.recall.is_not(None), summaries.c.recall < 1),
+        "gold-missing": sa.and_(summaries.c.recall.is_not(None), summaries.c.recall < 1),
         "limited": summaries.c.limited,
         "retried": summaries.c.retries > 0,
         "slow": summaries.c.milliseconds > EXCESS * means["milliseconds"],
@@ -248,38 +232,41 @@ def _traits(means: Mapping[str, Any]) -> dict[Trait, ColumnElement[bool]]:
 
 
 _of_run = (
-    select(
-        func.avg(summaries.c.milliseconds).label("milliseconds"),
-        cast(func.avg(summaries.c.steps), Double).label("steps"),
-        func.avg(summaries.c.paid).label("paid"),
+    sa.select(
+        sa.func.avg(summaries.c.milliseconds).label("milliseconds"),
+        sa.cast(sa.func.avg(summaries.c.steps), sa.Double).label("steps"),
+        sa.func.avg(summaries.c.paid).label("paid"),
     )
     .where(summaries.c.run_id == _run)
     .cte("means")
 )
 _means: Mapping[str, Any] = {
-    name: select(_of_run.c[name]).scalar_subquery() for name in ("milliseconds", "steps", "paid")
+    name: sa.select(_of_run.c[name]).scalar_subquery() for name in ("milliseconds", "steps", "paid")
 }
 _COUNTS = (
-    select(
+    sa.select(
         summaries.c.outcome,
         summaries.c.cause,
-        func.count().label("questions"),
-        *(func.count().filter(trait).label(name) for name, trait in _traits(_means).items()),
-        *(cast(func.sum(summaries.c[name]), BigInteger).label(name) for name in ("steps", "retries", "tokens")),
-        func.sum(summaries.c.milliseconds).label("milliseconds"),
-        func.sum(summaries.c.cost).label("cost"),
+        sa.func.count().label("questions"),
+        *(sa.func.count().filter(trait).label(name) for name, trait in _traits(_means).items()),
+        *(
+            sa.cast(sa.func.sum(summaries.c[name]), sa.BigInteger).label(name)
+            for name in ("steps", "retries", "tokens")
+        ),
+        sa.func.sum(summaries.c.milliseconds).label("milliseconds"),
+        sa.func.sum(summaries.c.cost).label("cost"),
     )
     .where(summaries.c.run_id == _run)
     .group_by(summaries.c.outcome, summaries.c.cause)
 )
 _LENGTHS = (
-    select(summaries.c.steps, func.count().label("questions"))
+    sa.select(summaries.c.steps, sa.func.count().label("questions"))
     .where(summaries.c.run_id == _run)
     .group_by(summaries.c.steps)
     .order_by(summaries.c.steps)
     .limit(MOST_LENGTHS)
 )
-_ROWS = select(
+_ROWS = sa.select(
     *(
         questions.c[name]
         for name in ("id", "position", "key", "text", "answers", "kind", "status", "answer", "ended_by", "reason")

@@ -17,11 +17,11 @@ from cotrail.core.repeats import REPEAT, Repeat, RepeatedSteps, read_repeat
 from cotrail.core.replay import advance
 from cotrail.errors import BlockedError
 from cotrail.models.queries.runs import RunRecord
-from cotrail.models.records.histories import read_histories
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.records.projects import in_project, qualified
 from cotrail.models.records.questions import MOST_REPLAYED, ending, halts_of, question_of, read_question_ids
 from cotrail.models.records.runs import FindSystem, Runs
+from cotrail.models.records.steps import read_histories
 from cotrail.models.schema.base import recordset
 from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.models.schema.tables import questions, runs, steps

@@ -4,22 +4,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
+import sqlalchemy as sa
 from msgspec import Struct
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Connection,
-    RowMapping,
-    Select,
-    SQLColumnExpression,
-    Text,
-    bindparam,
-    case,
-    cast,
-    func,
-    select,
-    union_all,
-)
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from cotrail.core.binding import MODEL
@@ -55,12 +41,12 @@ class LostExecutions(Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-def read_work(connection: Connection, run_id: str) -> list[KindWork]:
+def read_work(connection: sa.Connection, run_id: str) -> list[KindWork]:
     """Return the work of a run's steps, by kind and by whether they were adopted."""
     return [KindWork(**row) for row in connection.execute(_WORK, {"run": run_id}).mappings()]
 
 
-def read_work_by_question(connection: Connection, run_id: str) -> list[tuple[int, str, KindWork]]:
+def read_work_by_question(connection: sa.Connection, run_id: str) -> list[tuple[int, str, KindWork]]:
     """Return the same for each question of a run that has ended steps: its row's id, its own id, and the work."""
     rows = connection.execute(_WORK_BY_QUESTION, {"run": run_id}).mappings()
     return [
@@ -68,34 +54,34 @@ def read_work_by_question(connection: Connection, run_id: str) -> list[tuple[int
     ]
 
 
-def read_lost(connection: Connection, run_id: str) -> list[LostExecutions]:
+def read_lost(connection: sa.Connection, run_id: str) -> list[LostExecutions]:
     """Return the executions without a result, by outcome; empty where every step was executed once and finished."""
     return [LostExecutions(**row) for row in connection.execute(_LOST, {"run": run_id}).mappings()]
 
 
-def read_lost_requests(connection: Connection, run_id: str) -> tuple[int, int]:
+def read_lost_requests(connection: sa.Connection, run_id: str) -> tuple[int, int]:
     """Return how many requests of a run providers lost with their batches, and about how many tokens they had."""
     row = connection.execute(_LOST_REQUESTS, {"run": run_id}).one()
     return row[0], row[1]
 
 
 def _total(name: str) -> Any:
-    finished = func.sum(steps.c[name]).filter(steps.c.state == StepState.FINISHED)
-    return cast(func.coalesce(finished, 0), steps.c[name].type).label(name)
+    finished = sa.func.sum(steps.c[name]).filter(steps.c.state == StepState.FINISHED)
+    return sa.cast(sa.func.coalesce(finished, 0), steps.c[name].type).label(name)
 
 
-_run = bindparam("run", type_=Text)
+_run = sa.bindparam("run", type_=sa.Text)
 _adopted = steps.c.adopted_from.is_not(None)
 _work = (
     steps.c.kind,
     _adopted.label("adopted"),
-    func.count().label("steps"),
+    sa.func.count().label("steps"),
     *(_total(name) for name in ("prompt_tokens", "cached_prompt_tokens", "generated_tokens", "milliseconds")),
 )
 _ended = steps.c.run_id == _run, steps.c.state.in_([StepState.FINISHED, StepState.FAILED])
-_WORK = select(*_work).where(*_ended).group_by(steps.c.kind, _adopted).order_by(steps.c.kind, _adopted)
+_WORK = sa.select(*_work).where(*_ended).group_by(steps.c.kind, _adopted).order_by(steps.c.kind, _adopted)
 _WORK_BY_QUESTION = (
-    select(questions.c.id, questions.c.key, *_work)
+    sa.select(questions.c.id, questions.c.key, *_work)
     .join_from(steps, questions, steps.c.question_id == questions.c.id)
     .where(*_ended)
     .group_by(questions.c.id, steps.c.kind, _adopted)
@@ -103,16 +89,21 @@ _WORK_BY_QUESTION = (
 )
 
 _LOST_REQUESTS = (
-    select(*(cast(func.coalesce(func.sum(batch_items.c[name]), 0), BigInteger) for name in ("lost", "lost_tokens")))
+    sa.select(
+        *(
+            sa.cast(sa.func.coalesce(sa.func.sum(batch_items.c[name]), 0), sa.BigInteger)
+            for name in ("lost", "lost_tokens")
+        )
+    )
     .join_from(batch_items, steps, batch_items.c.step_id == steps.c.id)
     .where(steps.c.run_id == _run, batch_items.c.lost > 0)
 )
-_took = func.extract("epoch", attempts.c.ended_at - attempts.c.started_at)
+_took = sa.func.extract("epoch", attempts.c.ended_at - attempts.c.started_at)
 _LOST = (
-    select(
+    sa.select(
         attempts.c.outcome,
-        func.count().label("executions"),
-        cast(func.coalesce(func.sum(_took), 0), steps.c.milliseconds.type).label("seconds"),
+        sa.func.count().label("executions"),
+        sa.cast(sa.func.coalesce(sa.func.sum(_took), 0), steps.c.milliseconds.type).label("seconds"),
     )
     .join_from(attempts, steps, attempts.c.step_id == steps.c.id)
     # A fork copies failures together with the step, and didn't spend them.
@@ -129,14 +120,14 @@ _LOST = (
 # Usage of a run's language models: every call that was paid, those without an answer too, and what it cost.
 
 
-def read_spent(connection: Connection, run_id: str) -> Spent:
+def read_spent(connection: sa.Connection, run_id: str) -> Spent:
     """Return what a run spent on language models so far: adopted steps cost it nothing."""
     row = connection.execute(_PRICED, {"run": run_id}).one()
     prices = read_prices({PRICES: row.prices or {}})
     return spent(read_usage(connection, run_id, thresholds(prices)), prices, {MODEL: row.model_name})
 
 
-def read_spent_by_question(connection: Connection, run_id: str, ids: Sequence[int]) -> dict[int, Spent]:
+def read_spent_by_question(connection: sa.Connection, run_id: str, ids: Sequence[int]) -> dict[int, Spent]:
     """Return what these questions of a run spent on language models, by their ids; those without a call have none."""
     row = connection.execute(_PRICED, {"run": run_id}).one()
     prices = read_prices({PRICES: row.prices or {}})
@@ -147,18 +138,18 @@ def read_spent_by_question(connection: Connection, run_id: str, ids: Sequence[in
     return {question: spent(of, prices, {MODEL: row.model_name}) for question, of in parts.items()}
 
 
-def has_prices(connection: Connection, run_id: str) -> bool:
+def has_prices(connection: sa.Connection, run_id: str) -> bool:
     """Return whether any language model of a run is hosted, at a price that is known or not."""
     return bool(connection.execute(_PRICED, {"run": run_id}).one().prices)
 
 
-def read_usage(connection: Connection, run_id: str, above: Sequence[int] = ()) -> list[RatedUsage]:
+def read_usage(connection: sa.Connection, run_id: str, above: Sequence[int] = ()) -> list[RatedUsage]:
     """Return the usage of a run's language models, by role and by lengths of prompts; above: those lengths, sorted."""
     rows = connection.execute(_USAGE, {"run": run_id, "above": list(above)}).mappings()
     return [_rated(row, above) for row in rows]
 
 
-def _rated(row: RowMapping, above: Sequence[int]) -> RatedUsage:
+def _rated(row: sa.RowMapping, above: Sequence[int]) -> RatedUsage:
     return RatedUsage(
         role=row["role"],
         above=[0, *above][row["tier"]],
@@ -166,20 +157,20 @@ def _rated(row: RowMapping, above: Sequence[int]) -> RatedUsage:
     )
 
 
-_usage_run = bindparam("run", type_=Text)
-_PRICED = select(runs.c.provenance[PRICES].label("prices"), runs.c.model_name).where(runs.c.id == _usage_run)
-_role = func.coalesce(steps.c.request["model"].astext, MODEL)
+_usage_run = sa.bindparam("run", type_=sa.Text)
+_PRICED = sa.select(runs.c.provenance[PRICES].label("prices"), runs.c.model_name).where(runs.c.id == _usage_run)
+_role = sa.func.coalesce(steps.c.request["model"].astext, MODEL)
 
 
-def _count(written: SQLColumnExpression[Any], name: str) -> ColumnElement[int]:
-    return func.coalesce(written[name].astext.cast(BigInteger), 0).label(name)
+def _count(written: sa.SQLColumnExpression[Any], name: str) -> sa.ColumnElement[int]:
+    return sa.func.coalesce(written[name].astext.cast(sa.BigInteger), 0).label(name)
 
 
-def _calls(written: SQLColumnExpression[Any], of: ColumnElement[bool]) -> Select[Any]:
+def _calls(written: sa.SQLColumnExpression[Any], of: sa.ColumnElement[bool]) -> sa.Select[Any]:
     """Select the calls that a column of JSON describes, as `Generated` is recorded; of: the condition of the steps."""
     names = ("prompt_tokens", "cached_prompt_tokens", "cache_written_tokens", "generated_tokens", "thought_tokens")
-    estimated = case((written["estimated"].astext == "true", 1), else_=0).label("estimated")
-    return select(
+    estimated = sa.case((written["estimated"].astext == "true", 1), else_=0).label("estimated")
+    return sa.select(
         steps.c.question_id, _role.label("role"), *(_count(written, name) for name in names), estimated
     ).where(of, steps.c.adopted_from.is_(None), written["prompt_tokens"].is_not(None))
 
@@ -195,20 +186,22 @@ _TOTALS = {
 }
 
 
-def _usage(of: ColumnElement[bool], *by: str) -> Select[Any]:
+def _usage(of: sa.ColumnElement[bool], *by: str) -> sa.Select[Any]:
     """Select the usage of these steps, by columns of them, by roles and by lengths of prompts."""
-    called = union_all(
+    called = sa.union_all(
         _calls(steps.c.result, of),
         _calls(steps.c.failure[_WRITTEN], of),
         # Executions that failed before the step was tried again.
         _calls(attempts.c.error[_WRITTEN], of).join_from(steps, attempts, attempts.c.step_id == steps.c.id),
     ).subquery("called")
-    tier = func.width_bucket(called.c.prompt_tokens - 1, bindparam("above", type_=ARRAY(BigInteger)))
-    tiered = select(called, tier.label("tier")).subquery("tiered")
+    tier = sa.func.width_bucket(called.c.prompt_tokens - 1, sa.bindparam("above", type_=ARRAY(sa.BigInteger)))
+    tiered = sa.select(called, tier.label("tier")).subquery("tiered")
     groups = *(tiered.c[name] for name in by), tiered.c.role, tiered.c.tier
-    totals = (func.sum(tiered.c[column]).label(name) for name, column in _TOTALS.items())
-    return select(*groups, func.count().label("calls"), *totals).group_by(*groups).order_by(*groups)
+    totals = (sa.func.sum(tiered.c[column]).label(name) for name, column in _TOTALS.items())
+    return sa.select(*groups, sa.func.count().label("calls"), *totals).group_by(*groups).order_by(*groups)
 
 
 _USAGE = _usage(steps.c.run_id == _usage_run)
-_USAGE_BY_QUESTION = _usage(steps.c.question_id == func.any(bindparam("ids", type_=ARRAY(BigInteger))), "question_id")
+_USAGE_BY_QUESTION = _usage(
+    steps.c.question_id == sa.func.any(sa.bindparam("ids", type_=ARRAY(sa.BigInteger))), "question_id"
+)

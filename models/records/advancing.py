@@ -25,11 +25,10 @@ from cotrail.core.results import Retrieved
 from cotrail.errors import BlockedError
 from cotrail.models.records.budgets import BudgetCheck
 from cotrail.models.records.contents import save_demonstrations, save_paragraphs
-from cotrail.models.records.histories import History, read_histories
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.records.questions import blocking, ending, halts_of, lock_questions, question_of, record_endings
 from cotrail.models.records.runs import RunPlan, Runs
-from cotrail.models.records.steps import Dispatch, NewStep, record_steps
+from cotrail.models.records.steps import Dispatch, History, NewStep, read_histories, record_steps
 from cotrail.models.schema.base import Rows, insert_rows
 from cotrail.models.schema.database import reason_of, refused
 from cotrail.models.schema.states import StepState

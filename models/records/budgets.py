@@ -7,23 +7,9 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
+import sqlalchemy as sa
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Connection,
-    Numeric,
-    and_,
-    bindparam,
-    case,
-    exists,
-    func,
-    not_,
-    or_,
-    select,
-    update,
-)
 from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.core.binding import MODEL
@@ -53,7 +39,7 @@ class EndedStep(Struct, frozen=True, kw_only=True):
 class BudgetCheck:
     """Says which questions a budget ends, from what is recorded in this transaction."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
         self._of_runs: dict[str, Consumed] = {}
         self._budgets: dict[str, Budgets] = {}
@@ -94,7 +80,7 @@ class BudgetCheck:
         return self._of_runs[plan.id]
 
 
-def read_consumed(connection: Connection, plan: RunPlan, question_id: int) -> Consumed:
+def read_consumed(connection: sa.Connection, plan: RunPlan, question_id: int) -> Consumed:
     """Return what the ended steps of a question took, whether or not another run computed them."""
     rows = connection.execute(_CONSUMED, {"question": question_id}).mappings()
     return total(
@@ -105,7 +91,7 @@ def read_consumed(connection: Connection, plan: RunPlan, question_id: int) -> Co
     )
 
 
-def add_consumed(connection: Connection, ended: Iterable[EndedStep]) -> None:
+def add_consumed(connection: sa.Connection, ended: Iterable[EndedStep]) -> None:
     """Add what steps took to the sums of those of their runs that have budgets."""
     parts: dict[str, list[Consumed]] = defaultdict(list)
     for each in ended:
@@ -119,24 +105,24 @@ def add_consumed(connection: Connection, ended: Iterable[EndedStep]) -> None:
         connection.execute(_ADD, {"run_id": run_id, **values})
 
 
-def record_halts(connection: Connection, rows: Rows) -> None:
+def record_halts(connection: sa.Connection, rows: Rows) -> None:
     """Record where budgets ended questions, by their ids."""
     if rows:
         connection.execute(_HALT, {"rows": rows})
 
 
-def read_budgets(connection: Connection, run_id: str) -> Budgets:
+def read_budgets(connection: sa.Connection, run_id: str) -> Budgets:
     """Return the budgets of a run, as they were raised last."""
     return msgspec.convert(connection.execute(_BUDGETS, {"run": run_id}).scalar_one() or {}, Budgets)
 
 
-def raise_budgets(connection: Connection, run_id: str, budgets: Budgets) -> None:
+def raise_budgets(connection: sa.Connection, run_id: str, budgets: Budgets) -> None:
     """Give a run other budgets from now on."""
     # The zeros are for a run of which nothing is recorded so far; sums that are there stay.
     connection.execute(_RAISE, {"run_id": run_id, "raised": budgets, **dict.fromkeys(Consumed.__struct_fields__, 0)})
 
 
-def read_run_consumed(connection: Connection, run_id: str) -> Consumed:
+def read_run_consumed(connection: sa.Connection, run_id: str) -> Consumed:
     """Return what the steps of a run with a budget took that were computed for it."""
     row = connection.execute(_OF_RUN, {"run": run_id}).mappings().one_or_none()
     return Consumed(**row) if row else Consumed()
@@ -148,38 +134,41 @@ _TOKENS = {
     "cache_written_tokens": "cache_written_tokens",
     "output_tokens": "generated_tokens",
 }
-_written: Any = func.coalesce(steps.c.result, steps.c.failure["written"], type_=steps.c.result.type)
+_written: Any = sa.func.coalesce(steps.c.result, steps.c.failure["written"], type_=steps.c.result.type)
 _CONSUMED = (
-    select(
-        func.coalesce(steps.c.request["model"].astext, MODEL).label("role"),
+    sa.select(
+        sa.func.coalesce(steps.c.request["model"].astext, MODEL).label("role"),
         steps.c.milliseconds,
-        *(func.coalesce(_written[name].astext.cast(BigInteger), 0).label(label) for label, name in _TOKENS.items()),
+        *(
+            sa.func.coalesce(_written[name].astext.cast(sa.BigInteger), 0).label(label)
+            for label, name in _TOKENS.items()
+        ),
     )
-    .where(steps.c.question_id == bindparam("question"), steps.c.state.in_([StepState.FINISHED, StepState.FAILED]))
+    .where(steps.c.question_id == sa.bindparam("question"), steps.c.state.in_([StepState.FINISHED, StepState.FAILED]))
     .order_by(steps.c.sequence)
 )
-_new = insert(run_consumption).values({name: bindparam(name) for name in ("run_id", *Consumed.__struct_fields__)})
+_new = insert(run_consumption).values({name: sa.bindparam(name) for name in ("run_id", *Consumed.__struct_fields__)})
 _ADD = _new.on_conflict_do_update(
     index_elements=[run_consumption.c.run_id],
     set_={name: run_consumption.c[name] + _new.excluded[name] for name in Consumed.__struct_fields__},
 )
-_OF_RUN = select(*(run_consumption.c[name] for name in Consumed.__struct_fields__)).where(
-    run_consumption.c.run_id == bindparam("run")
+_OF_RUN = sa.select(*(run_consumption.c[name] for name in Consumed.__struct_fields__)).where(
+    run_consumption.c.run_id == sa.bindparam("run")
 )
-CURRENT: ColumnElement[Any] = func.coalesce(run_consumption.c.raised, runs.c.provenance[BUDGETS])
+CURRENT: sa.ColumnElement[Any] = sa.func.coalesce(run_consumption.c.raised, runs.c.provenance[BUDGETS])
 """The budgets of a run that is joined with what it consumed."""
 
 _BUDGETS = (
-    select(CURRENT)
+    sa.select(CURRENT)
     .join_from(runs, run_consumption, run_consumption.c.run_id == runs.c.id, isouter=True)
-    .where(runs.c.id == bindparam("run"))
+    .where(runs.c.id == sa.bindparam("run"))
 )
 _raised = insert(run_consumption)
 _RAISE = _raised.on_conflict_do_update(
     index_elements=[run_consumption.c.run_id], set_={"raised": _raised.excluded.raised}
 )
 _halts = recordset(questions.c.id, questions.c.halted)
-_HALT = update(questions).where(questions.c.id == _halts.c.id).values(halted=_halts.c.halted)
+_HALT = sa.update(questions).where(questions.c.id == _halts.c.id).values(halted=_halts.c.halted)
 
 
 # Circuit breaker of a run: a cause that blocks question after question stops the run until a person has fixed it.
@@ -210,45 +199,45 @@ class Blockage(Struct, frozen=True, kw_only=True):
 
 _type = questions.c.reason["type"].astext
 _latest = (
-    select(questions.c.status, _type.label("type"))
+    sa.select(questions.c.status, _type.label("type"))
     .where(questions.c.run_id == runs.c.id, questions.c.finished_at.is_not(None))
     .order_by(questions.c.finished_at.desc(), questions.c.id.desc())
     .limit(IN_A_ROW)
     .correlate(runs)
     .lateral("latest")
 )
-_by_one_cause = and_(
-    func.count() == IN_A_ROW,
-    func.bool_and(_latest.c.status == QuestionStatus.BLOCKED),
-    func.count(_latest.c.type.distinct()) == 1,
+_by_one_cause = sa.and_(
+    sa.func.count() == IN_A_ROW,
+    sa.func.bool_and(_latest.c.status == QuestionStatus.BLOCKED),
+    sa.func.count(_latest.c.type.distinct()) == 1,
 )
-STOPPED: ColumnElement[bool] = select(_by_one_cause).select_from(_latest).correlate(runs).scalar_subquery()
+STOPPED: sa.ColumnElement[bool] = sa.select(_by_one_cause).select_from(_latest).correlate(runs).scalar_subquery()
 """Condition of statements over runs: one cause blocks the run."""
 
-_of_open = exists().where(steps.c.run_id == runs.c.id, QUESTION_OPEN)
+_of_open = sa.exists().where(steps.c.run_id == runs.c.id, QUESTION_OPEN)
 # In parts, as each has a partial index of its own: `ready` alone would match neither of the first two.
-_under_way = or_(
+_under_way = sa.or_(
     _of_open.where(steps.c.state == StepState.READY, steps.c.sent_at.is_(None)),
     _of_open.where(steps.c.state == StepState.READY, steps.c.sent_at.is_not(None)),
     _of_open.where(steps.c.state == StepState.RUNNING),
     _of_open.where(steps.c.state == StepState.BATCHED),
 )
-_STOPPED = select(runs.c.id).where(runs.c.digest.is_(None), runs.c.desired_state == DesiredState.ACTIVE, STOPPED)
+_STOPPED = sa.select(runs.c.id).where(runs.c.digest.is_(None), runs.c.desired_state == DesiredState.ACTIVE, STOPPED)
 _BLOCKED = (
-    select(_type, questions.c.reason["message"].astext, func.count().over(partition_by=_type))
-    .where(questions.c.run_id == bindparam("run"), questions.c.status == QuestionStatus.BLOCKED)
+    sa.select(_type, questions.c.reason["message"].astext, sa.func.count().over(partition_by=_type))
+    .where(questions.c.run_id == sa.bindparam("run"), questions.c.status == QuestionStatus.BLOCKED)
     .order_by(questions.c.finished_at.desc(), questions.c.id.desc())
     .limit(1)
 )
 
 
-def stopped_runs(connection: Connection) -> frozenset[str]:
+def stopped_runs(connection: sa.Connection) -> frozenset[str]:
     """Return the runs that one cause stops, and of which no step is under way any more."""
-    stopped = _STOPPED.where(not_(_under_way), *in_project(connection, runs))
+    stopped = _STOPPED.where(sa.not_(_under_way), *in_project(connection, runs))
     return frozenset(connection.execute(stopped).scalars())
 
 
-def read_blockage(connection: Connection, run_id: str) -> Blockage | None:
+def read_blockage(connection: sa.Connection, run_id: str) -> Blockage | None:
     """Return the cause that stops a run, if one does."""
     if connection.execute(_STOPPED.where(runs.c.id == run_id)).first() is None:
         return None
@@ -271,9 +260,11 @@ class Quota(Struct, frozen=True, kw_only=True):
         return self.open_questions is not None or self.money is not None
 
 
-def lock_quota(connection: Connection) -> Quota:
+def lock_quota(connection: sa.Connection) -> Quota:
     """Return the quota of the connection's project; where it limits anything, others who submit wait from now on."""
-    of_project = select(projects.c.open_questions, projects.c.money).where(projects.c.name == own_project(connection))
+    of_project = sa.select(projects.c.open_questions, projects.c.money).where(
+        projects.c.name == own_project(connection)
+    )
     quota = _quota(connection.execute(of_project).one_or_none())
     if not quota.limits:
         return quota
@@ -282,7 +273,7 @@ def lock_quota(connection: Connection) -> Quota:
     return _quota(connection.execute(of_project.with_for_update(key_share=True)).one_or_none())
 
 
-def check_quota(connection: Connection, quota: Quota, provenances: Iterable[Mapping[str, Any]]) -> None:
+def check_quota(connection: sa.Connection, quota: Quota, provenances: Iterable[Mapping[str, Any]]) -> None:
     """Raise QuotaExceededError where the project's runs, those of this transaction among them, exceed its quota.
 
     provenances: of the transaction's runs. Where money is limited, a run that costs any needs a budget, which is set
@@ -300,10 +291,10 @@ def check_quota(connection: Connection, quota: Quota, provenances: Iterable[Mapp
         _check_money(connection, quota.money)
 
 
-def _check_open_questions(connection: Connection, most: int) -> None:
+def _check_open_questions(connection: sa.Connection, most: int) -> None:
     project = own_project(connection)
     unended = questions.c.status.in_((QuestionStatus.OPEN, QuestionStatus.BLOCKED))
-    of_project = select(func.count()).join_from(questions, runs, questions.c.run_id == runs.c.id)
+    of_project = sa.select(sa.func.count()).join_from(questions, runs, questions.c.run_id == runs.c.id)
     own = of_project.where(runs.c.project == project, runs.c.digest.is_(None), unended)
     if (number := connection.execute(own).scalar_one()) > most:
         raise QuotaExceededError(
@@ -312,14 +303,14 @@ def _check_open_questions(connection: Connection, most: int) -> None:
         )
 
 
-def _check_money(connection: Connection, most: Decimal) -> None:
+def _check_money(connection: sa.Connection, most: Decimal) -> None:
     project = own_project(connection)
-    live = and_(runs.c.digest.is_(None), runs.c.desired_state.in_((DesiredState.ACTIVE, DesiredState.PAUSED)))
-    taken = func.coalesce(run_consumption.c.money, 0)
-    budgets = func.coalesce(run_consumption.c.raised, runs.c.provenance[BUDGETS], type_=runs.c.provenance.type)
-    set_aside = func.coalesce(budgets["run"]["money"].astext.cast(Numeric), 0)
-    counted = func.sum(case((live, func.greatest(taken, set_aside)), else_=taken))
-    of_project = select(func.coalesce(counted, 0)).select_from(runs.outerjoin(run_consumption))
+    live = sa.and_(runs.c.digest.is_(None), runs.c.desired_state.in_((DesiredState.ACTIVE, DesiredState.PAUSED)))
+    taken = sa.func.coalesce(run_consumption.c.money, 0)
+    budgets = sa.func.coalesce(run_consumption.c.raised, runs.c.provenance[BUDGETS], type_=runs.c.provenance.type)
+    set_aside = sa.func.coalesce(budgets["run"]["money"].astext.cast(sa.Numeric), 0)
+    counted = sa.func.sum(sa.case((live, sa.func.greatest(taken, set_aside)), else_=taken))
+    of_project = sa.select(sa.func.coalesce(counted, 0)).select_from(runs.outerjoin(run_consumption))
     if (money := connection.execute(of_project.where(runs.c.project == project)).scalar_one()) > most:
         raise QuotaExceededError(
             f"the project {project} would spend up to {dollars(money)}, and may spend {dollars(most)}; give the run a "

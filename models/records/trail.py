@@ -8,15 +8,8 @@ from typing import Any, cast
 from sqlalchemy import BigInteger, ColumnElement, Connection, Select, Table, Text, bindparam, func, or_, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from cotrail.audit import referenced_contents
 from cotrail.audit.records import COLUMNS, Record, Row, number
-from cotrail.audit.referenced_contents import (
-    CHUNK_QUESTIONS,
-    References,
-    groups_of,
-    readable,
-    references_of_run,
-    unwritten,
-)
 from cotrail.models.records.questions import read_question_ids
 from cotrail.models.schema.seals import texts
 from cotrail.models.schema.tables import (
@@ -80,10 +73,10 @@ def read_trail(connection: Connection, run_id: str, question_ids: Sequence[int] 
         yield Record("experiments", row)
     yield Record("runs", run)
     reader = _Reader(connection)
-    yield from reader.contents([readable(references_of_run, run)])
+    yield from reader.contents([referenced_contents.readable(referenced_contents.references_of_run, run)])
     ids = read_question_ids(connection, run_id) if question_ids is None else array("q", question_ids)
-    for start in range(0, len(ids), CHUNK_QUESTIONS):
-        yield from reader.questions(ids[start : start + CHUNK_QUESTIONS].tolist())
+    for start in range(0, len(ids), referenced_contents.CHUNK_QUESTIONS):
+        yield from reader.questions(ids[start : start + referenced_contents.CHUNK_QUESTIONS].tolist())
     if question_ids is None:
         yield from reader.foreign(run_id)
 
@@ -101,7 +94,7 @@ class _Reader:
         step_rows = _rows(self._connection, _STEPS, ids=ids)
         within, strays = self._within(step_rows, ids)
         sets = (record.row for rows in within.values() for record in rows if record.table == "paragraph_sets")
-        for group in groups_of(question_rows, step_rows, sets):
+        for group in referenced_contents.groups_of(question_rows, step_rows, sets):
             yield from self.contents(group)
         of_question = defaultdict(list)
         for step in step_rows:
@@ -111,9 +104,9 @@ class _Reader:
             yield from _with_their_own(of_question[question["id"]], within)
             yield from strays[question["id"]]
 
-    def contents(self, references: Sequence[References]) -> Iterator[Record]:
+    def contents(self, references: Sequence[referenced_contents.References]) -> Iterator[Record]:
         """Yield the contents that are referred to and weren't read before."""
-        for table, new in unwritten(references, self._read):
+        for table, new in referenced_contents.unwritten(references, self._read):
             for row in _rows(self._connection, _CONTENTS[table], digests=new) if new else ():
                 yield Record(table, row)
 

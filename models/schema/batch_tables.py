@@ -8,10 +8,10 @@ They hold what is under way; what came of it is recorded in the steps, as that o
 from datetime import datetime
 from typing import cast
 
-from sqlalchemy import ARRAY, ColumnElement, ForeignKey, Index, Table, Text, and_, text
+from sqlalchemy import ARRAY, ColumnElement, ForeignKey, Table, Text, and_, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from cotrail.models.schema.base import Base, now, one_of
+from cotrail.models.schema.base import Base, now
 from cotrail.models.schema.states import BatchState, StepState
 from cotrail.models.schema.tables import steps
 
@@ -22,10 +22,6 @@ class Batch(Base):
     """A batch of requests to one model."""
 
     __tablename__ = "batches"
-    __table_args__ = (
-        one_of("state", BatchState),
-        Index("batches_open_idx", "model_name", postgresql_where=text("state IN ('forming', 'sent')")),
-    )
 
     key: Mapped[str] = mapped_column(primary_key=True)
     """What the provider knows it by in addition to its own id; the ids of its lines begin with it."""
@@ -62,10 +58,6 @@ class BatchItem(Base):
     """A step that was, or is, asked in a batch. It outlives the step's end, and then only says which batch it was."""
 
     __tablename__ = "batch_items"
-    __table_args__ = (
-        Index("batch_items_batch_idx", "batch"),
-        Index("batch_items_unsent_idx", "model_name", postgresql_where=text("batch IS NULL AND body IS NOT NULL")),
-    )
 
     step_id: Mapped[int] = mapped_column(ForeignKey("steps.id", ondelete="CASCADE"), primary_key=True)
     model_name: Mapped[str]

@@ -4,6 +4,7 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -24,33 +25,8 @@ IDLE_SECONDS = 10
 MOST_SAID = 500
 """The largest number of characters shown of a driver's message."""
 
-SESSION_SETTINGS = (
-    # What the server, the database or the role may have set otherwise: how values are written, which tables names mean,
-    # what ends a statement, and whether it may write.
-    "extra_float_digits = 1",
-    "DateStyle = ISO, MDY",
-    "IntervalStyle = postgres",
-    "TimeZone = UTC",
-    "bytea_output = hex",
-    "client_encoding = UTF8",
-    "standard_conforming_strings = on",
-    "array_nulls = on",
-    "transform_null_equals = off",
-    'search_path = "$user", public',
-    "row_security = on",
-    "statement_timeout = 0",
-    "lock_timeout = 0",
-    "default_transaction_isolation = 'read committed'",
-    "default_transaction_deferrable = off",
-    "default_transaction_read_only = off",
-    # The server ends sessions of clients that vanished; by default they would keep their locks for two hours.
-    "tcp_keepalives_idle = 5",
-    "tcp_keepalives_interval = 2",
-    "tcp_keepalives_count = 3",
-    "tcp_user_timeout = 10000",
-    # No statement reads so much that parallel processes or compiled plans would pay for their start.
-    "jit = off",
-    "max_parallel_workers_per_gather = 0",
+SESSION_SETTINGS = tuple(
+    line for line in Path(__file__).with_name("session.conf").read_text("utf-8").splitlines() if line and line[0] != "#"
 )
 """The settings of every session."""
 

@@ -9,10 +9,10 @@ from datetime import datetime
 from decimal import Decimal
 from typing import cast
 
-from sqlalchemy import ForeignKey, Identity, Index, Table, text
+from sqlalchemy import ForeignKey, Identity, Table
 from sqlalchemy.orm import Mapped, mapped_column
 
-from cotrail.models.schema.base import Base, Json, now, one_of
+from cotrail.models.schema.base import Base, Json, now
 from cotrail.models.schema.states import JobState
 
 
@@ -59,10 +59,6 @@ class Activity(Base):
     """Who asked the service to change what."""
 
     __tablename__ = "activities"
-    __table_args__ = (
-        Index("activities_project_id_idx", "project", "id"),
-        Index("activities_subject_idx", "subject", "id", postgresql_where=text("subject IS NOT NULL")),
-    )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
     at: Mapped[datetime] = mapped_column(server_default=now)
@@ -95,11 +91,6 @@ class Job(Base):
     """Work that isn't a run's, in a queue: indexing a corpus, conducting an experiment."""
 
     __tablename__ = "jobs"
-    __table_args__ = (
-        one_of("state", JobState),
-        Index("jobs_project_created_at_id_idx", "project", "created_at", "id"),
-        Index("jobs_open_idx", "created_at", "id", postgresql_where=text("state IN ('queued', 'running')")),
-    )
 
     id: Mapped[str] = mapped_column(primary_key=True)
     project: Mapped[str] = mapped_column(ForeignKey("projects.name"))
@@ -128,10 +119,6 @@ class WebhookDelivery(Base):
     """An event of a run that a configured endpoint is to be notified of; written where the event is."""
 
     __tablename__ = "webhook_deliveries"
-    __table_args__ = (
-        Index("webhook_deliveries_run_id_idx", "run_id"),
-        Index("webhook_deliveries_next_at_idx", "next_at", postgresql_where=text("next_at IS NOT NULL")),
-    )
 
     id: Mapped[str] = mapped_column(primary_key=True)
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))

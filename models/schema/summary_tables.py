@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import cast
 
-from sqlalchemy import Computed, ForeignKey, Index, Table, false
+from sqlalchemy import Computed, ForeignKey, Table, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from cotrail.models.schema.base import Base, Json, no_keys
@@ -18,13 +18,6 @@ class QuestionSummary(Base):
     """How a question that has ended came out, computed from its trace: what lists are filtered and sorted by."""
 
     __tablename__ = "question_summaries"
-    __table_args__ = (
-        Index("question_summaries_run_id_question_id_idx", "run_id", "question_id"),
-        *(
-            Index(f"question_summaries_run_id_{column}_idx", "run_id", column, "question_id")
-            for column in ("graded", "steps", "milliseconds", "paid")
-        ),
-    )
 
     question_id: Mapped[int] = mapped_column(ForeignKey("questions.id", ondelete="CASCADE"), primary_key=True)
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))

@@ -16,11 +16,11 @@ from datetime import datetime
 from decimal import Decimal
 from typing import cast
 
-from sqlalchemy import ColumnElement, ForeignKey, Identity, Index, Table, and_, false, select, text
+from sqlalchemy import ColumnElement, ForeignKey, Identity, Table, and_, false, select
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from cotrail.models.schema.base import Base, Json, TransactionNumber, ended_or_without, no_entries, no_keys, now, one_of
+from cotrail.models.schema.base import Base, Json, TransactionNumber, no_entries, no_keys, now
 from cotrail.models.schema.states import DEFAULT_PROJECT, AttemptOutcome, DesiredState, QuestionStatus, StepState
 
 
@@ -28,7 +28,6 @@ class Experiment(Base):
     """Runs that belong together; those that reuse steps do so among themselves."""
 
     __tablename__ = "experiments"
-    __table_args__ = (Index("experiments_project_idx", "project"),)
 
     id: Mapped[str] = mapped_column(primary_key=True)
     created_at: Mapped[datetime] = mapped_column(server_default=now)
@@ -41,19 +40,6 @@ class Run(Base):
     """A submitted evaluation, with everything that decides its results."""
 
     __tablename__ = "runs"
-    __table_args__ = (
-        one_of("desired_state", DesiredState),
-        Index("runs_experiment_id_cell_key", "experiment_id", "cell", unique=True),
-        Index("runs_created_at_id_idx", "created_at", "id"),
-        Index("runs_project_created_at_id_idx", "project", "created_at", "id"),
-        Index("runs_unsealed_idx", "created_at", "id", postgresql_where=text("digest IS NULL")),
-        Index(
-            "runs_judged_idx",
-            text("(settings -> 'runs')"),
-            postgresql_using="gin",
-            postgresql_where=text("system = 'judge'"),
-        ),
-    )
 
     id: Mapped[str] = mapped_column(primary_key=True)
     created_at: Mapped[datetime] = mapped_column(server_default=now)
@@ -114,7 +100,6 @@ class RunLabel(Base):
     """How people call a run; neither its configuration nor its digests know of it."""
 
     __tablename__ = "run_labels"
-    __table_args__ = (Index("run_labels_name_idx", "name", postgresql_where=text("name IS NOT NULL")),)
 
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
     name: Mapped[str | None]
@@ -125,14 +110,6 @@ class Question(Base):
     """A question of a run, and in the end its answer."""
 
     __tablename__ = "questions"
-    __table_args__ = (
-        one_of("status", QuestionStatus),
-        ended_or_without("status", "answer", "sentences", "collected", "weighing", "ended_by", "digest"),
-        Index("questions_run_id_key_key", "run_id", "key", unique=True),
-        Index("questions_standing_idx", "run_id", "status", "id"),
-        Index("questions_run_id_changed_in_id_idx", "run_id", "changed_in", "id"),
-        Index("questions_ended_idx", "run_id", "finished_at", "id", postgresql_where=text("finished_at IS NOT NULL")),
-    )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))
@@ -193,30 +170,6 @@ class Step(Base):
     """One action of a question; never changed once it has ended, unless `cotrail retry` opens a failed one again."""
 
     __tablename__ = "steps"
-    __table_args__ = (
-        one_of("state", StepState),
-        ended_or_without(
-            "state",
-            "result",
-            "failure",
-            "finished_at",
-            "prompt_tokens",
-            "cached_prompt_tokens",
-            "generated_tokens",
-            "milliseconds",
-            "adopted_from",
-            "digest",
-        ),
-        Index("steps_question_id_sequence_key", "question_id", "sequence", unique=True),
-        Index("steps_run_id_ended_in_id_idx", "run_id", "ended_in", "id"),
-        Index("steps_waiting_idx", "run_id", "id", postgresql_where=text("state = 'waiting'")),
-        Index("steps_unsent_idx", "kind", "id", postgresql_where=text("state = 'ready' AND sent_at IS NULL")),
-        Index("steps_sent_idx", "kind", "sent_at", postgresql_where=text("state = 'ready' AND sent_at IS NOT NULL")),
-        Index("steps_leased_idx", "lease_until", postgresql_where=text("state = 'running'")),
-        Index("steps_batched_idx", "run_id", postgresql_where=text("state = 'batched'")),
-        Index("steps_shared_idx", "shared_in", "fingerprint", postgresql_where=text("shared_in IS NOT NULL")),
-        Index("steps_adopted_from_idx", "adopted_from", postgresql_where=text("adopted_from IS NOT NULL")),
-    )
 
     id: Mapped[int] = mapped_column(Identity(), primary_key=True)
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"))
@@ -275,7 +228,6 @@ class Sentence(Base):
     """A sentence of a chain of thought, and the step that wrote it."""
 
     __tablename__ = "sentences"
-    __table_args__ = (Index("sentences_question_id_idx", "question_id"),)
 
     step_id: Mapped[int] = mapped_column(ForeignKey("steps.id", ondelete="CASCADE"), primary_key=True)
     question_id: Mapped[int]
@@ -298,10 +250,6 @@ class ParagraphSet(Base):
     """A paragraph that a step found, with its rank, score and query."""
 
     __tablename__ = "paragraph_sets"
-    __table_args__ = (
-        Index("paragraph_sets_question_id_idx", "question_id"),
-        Index("paragraph_sets_digest_idx", "digest"),
-    )
 
     step_id: Mapped[int] = mapped_column(ForeignKey("steps.id", ondelete="CASCADE"), primary_key=True)
     rank: Mapped[int] = mapped_column(primary_key=True)
@@ -320,7 +268,6 @@ class MadeParagraph(Base):
     """
 
     __tablename__ = "made_paragraphs"
-    __table_args__ = (Index("made_paragraphs_digest_idx", "digest"),)
 
     question_id: Mapped[int] = mapped_column(ForeignKey("questions.id", ondelete="CASCADE"), primary_key=True)
     digest: Mapped[str] = mapped_column(ForeignKey("paragraphs.digest"), primary_key=True)
@@ -339,7 +286,6 @@ class Annotation(Base):
     """A person's mark of a sentence in a question's chain of thought."""
 
     __tablename__ = "annotations"
-    __table_args__ = (Index("annotations_run_id_idx", "run_id"),)
 
     question_id: Mapped[int] = mapped_column(ForeignKey("questions.id", ondelete="CASCADE"), primary_key=True)
     position: Mapped[int] = mapped_column(primary_key=True)
@@ -355,7 +301,6 @@ class CauseLabel(Base):
     """A person's cause of a question's wrong answer."""
 
     __tablename__ = "cause_labels"
-    __table_args__ = (Index("cause_labels_run_id_idx", "run_id"),)
 
     question_id: Mapped[int] = mapped_column(ForeignKey("questions.id", ondelete="CASCADE"), primary_key=True)
     annotator: Mapped[str] = mapped_column(primary_key=True)

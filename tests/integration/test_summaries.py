@@ -9,7 +9,7 @@ from sqlalchemy import Engine, delete, func, literal_column, select, update
 from benchmarks.contenders.cotrail import submission
 from cotrail.core.results import Failure
 from cotrail.evaluation.causes.cause import Cause
-from cotrail.evaluation.metrics.registry import main_metrics
+from cotrail.evaluation.metrics.answer_metrics import main_metrics
 from cotrail.models.commands.control import cancel
 from cotrail.models.commands.pruning import prune
 from cotrail.models.commands.retrying import retry

@@ -76,6 +76,11 @@ def test_only_cotrail_is_installed_and_all_of_it(site: Path) -> None:
     for data in (
         "py.typed",
         "migrations/script.py.mako",
+        "migrations/versions/v0001_record_1_0.sql",
+        "models/schema/session.conf",
+        "audit/columns.toml",
+        "evaluation/experiments/costs.toml",
+        "engines/language_models/served/refusals.toml",
         "tasks/shared_limits.lua",
         "services/results/reports/templates",
         "sample",

@@ -6,8 +6,8 @@ from cotrail.evaluation.comparison.differences import Reach
 from cotrail.evaluation.experiments.costs import Cost, Work
 from cotrail.evaluation.experiments.costs import cost as cost_of
 from cotrail.evaluation.experiments.ircot.cells import Cell, CellResult, Goal, Line, Stage
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.metric import QuestionScores
-from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.systems.parts.reading import Reader
 
 MADE = Work(

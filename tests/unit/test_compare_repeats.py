@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from cotrail.core.repeats import Repeat
 from cotrail.evaluation.experiments.compare.experiment import ComparedCell, ComparedRun, CompareExperiment
-from cotrail.evaluation.experiments.compare.paper import PAPER
-from cotrail.evaluation.experiments.compare.tables import report
+from cotrail.evaluation.experiments.compare.paper import PAPER, report
 from cotrail.evaluation.experiments.registry import experiment_of
 from cotrail.evaluation.experiments.report_tables import Interval, ReportTable
 from cotrail.evaluation.metrics.repeated_scores import clustered_mean

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from cotrail.common.structs import merged
 from cotrail.evaluation.comparison.differences import Reach
 from cotrail.evaluation.experiments.compare.experiment import ComparedCell, ComparedRun, read_run
-from cotrail.evaluation.experiments.compare.paper import PAPER
+from cotrail.evaluation.experiments.compare.paper import PAPER, report
 from cotrail.evaluation.experiments.compare.published_tables import own_figures, published_tables
-from cotrail.evaluation.experiments.compare.tables import report
-from cotrail.evaluation.experiments.costs import Cost, Work
+from cotrail.evaluation.experiments.costs import Cost, RecordedQuestion, RecordedRun, Work
 from cotrail.evaluation.experiments.ircot.cells import LAYOUTS, ircot, printed_means
-from cotrail.evaluation.experiments.recorded import RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.report_tables import Interval, Mean, ReportTable, TableRow
 from cotrail.evaluation.experiments.sources import (
     Method,
@@ -28,7 +26,7 @@ from cotrail.evaluation.experiments.sources import (
     source,
     table_rows,
 )
-from cotrail.evaluation.metrics.registry import METRICS
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.services.results.reports.sheets import sheet
 from cotrail.systems.registry import SYSTEMS, find_system
 from tests.cases import each_case

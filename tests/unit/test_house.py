@@ -95,3 +95,23 @@ def test_words_that_the_field_does_not_use_get_fewer() -> None:
     texts = [file.read_text().lower() for file in (*written_files().values(), *pages)]
     counts = {word: sum(len(re.findall(rf"\b{word}s?\b", text)) for text in texts) for word in LIMITS["words"]}
     assert {word: count for word, count in counts.items() if count > LIMITS["words"][word]} == {}
+
+
+def test_public_methods_are_described_where_they_are_first_named() -> None:
+    """A method without a docstring means what the one of that name does in the port that its class implements."""
+    classes = [
+        (f"{name}.{node.name}", node)
+        for name, file in written_files().items()
+        for node in statements(parsed(file))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    methods = [
+        (f"{name}.{method.name}", method)
+        for name, node in classes
+        for method in node.body
+        if isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef)
+        and not method.name.startswith("_")
+        and ast.unparse(method.body[0]) != "..."
+    ]
+    described = {method.name for _, method in methods if ast.get_docstring(method)}
+    assert [name for name, method in methods if method.name not in described] == []

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.evaluation.judging.agreement import (
+from cotrail.evaluation.judging.tallies import (
     CONSTANT,
     NO_QUESTIONS,
     ONE_VERDICT,

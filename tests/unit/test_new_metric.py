@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from cotrail.cli.terminal.verdict_tables import print_scores
-from cotrail.evaluation.metrics.registry import METRICS
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.services.results.exporting import lines
 from cotrail.services.results.reports.run_report import run_page
 from cotrail.services.results.scoring import RunScores, kind_tables, run_scores

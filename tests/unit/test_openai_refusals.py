@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cotrail.engines.language_models.endpoint import Endpoint, Omitted
 from cotrail.engines.language_models.served.pacing import seconds_to_wait
-from cotrail.engines.language_models.served.refusals import OMISSIBLE, Reported, reported_in, step_error
+from cotrail.engines.language_models.served.refusals import Reported, reported_in, setting_for, step_error
 from cotrail.errors import (
     BlockedError,
     BusyError,
@@ -219,4 +219,4 @@ def test_an_answer_of_any_bytes_has_a_message(body: bytes) -> None:
 
 
 def test_every_field_that_can_be_left_out_is_known_to_be_refused() -> None:
-    assert set(OMISSIBLE) == set(get_args(Omitted))
+    assert all(f'add "{name}" to omits' in setting_for(name) for name in get_args(Omitted))

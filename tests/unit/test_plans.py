@@ -19,8 +19,8 @@ from cotrail.core.budgets import Budget, Budgets
 from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.errors import CotrailError, InputError
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.metric import ScoredQuestion
-from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.evaluation.plans.plan import (
     ComparedRun,
     Plan,

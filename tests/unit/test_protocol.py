@@ -19,8 +19,8 @@ from cotrail.evaluation.experiments.ircot.protocol import (
     choose,
     search_score,
 )
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.metric import QuestionScores
-from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.systems.registry import SYSTEMS
 from cotrail.systems.spec import find_spec
 from tests.cases import each_case

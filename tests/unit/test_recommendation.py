@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from cotrail.evaluation.comparison.differences import Reach
 from cotrail.evaluation.comparison.recommendation import Candidate, recommend
 from cotrail.evaluation.experiments.compare.experiment import ComparedRun
+from cotrail.evaluation.experiments.compare.paper import report
 from cotrail.evaluation.experiments.compare.recommended import choices, recommendation_table, sentence
-from cotrail.evaluation.experiments.compare.tables import report
 from cotrail.evaluation.experiments.costs import Cost, QuestionCost, Work
 from tests.cases import each_case
 from tests.unit.test_compare_tables import run

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.confidence_intervals import confidence_sequence
 from cotrail.evaluation.metrics.metric import QuestionScores
-from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.evaluation.metrics.repeated_scores import clustered_mean, mean_pass_at_k, repeated_scores
 
 tables = st.integers(2, 5).flatmap(

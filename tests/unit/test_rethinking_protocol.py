@@ -19,7 +19,7 @@ from cotrail.evaluation.experiments.rethinking.paper import (
     trials,
 )
 from cotrail.evaluation.experiments.rethinking.tables import METHODS
-from cotrail.evaluation.experiments.searchain.tables import METHODS as NAMED_BY_SEARCHAIN
+from cotrail.evaluation.experiments.searchain.paper import METHODS as NAMED_BY_SEARCHAIN
 from cotrail.systems.registry import SYSTEMS
 from cotrail.systems.rethinking.settings import RethinkingSettings
 from tests.cases import each_case

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from cotrail.core.prompts import Prompt, Written, assistant, user
 from cotrail.evaluation.experiments.report_tables import ReportTable, TableRow
+from cotrail.evaluation.experiments.searchain.paper import LAYOUTS, build_tables
 from cotrail.evaluation.experiments.searchain.runs import (
     Citations,
     Effect,
@@ -25,7 +26,6 @@ from cotrail.evaluation.experiments.searchain.runs import (
     sources,
     words_of,
 )
-from cotrail.evaluation.experiments.searchain.tables import LAYOUTS, build_tables
 from cotrail.services.results.reports.sheets import sheet
 from cotrail.systems.searchain.format_violations import FormatViolation
 from tests.unit.made_trees import mark, tree

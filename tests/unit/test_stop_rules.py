@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.errors import InputError
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.confidence_intervals import confidence_sequence, narrower_after
-from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.evaluation.metrics.stop_rules import SHORT_NAMES, StopRule, parse_rule
 from tests.cases import each_case
 

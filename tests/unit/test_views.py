@@ -32,7 +32,7 @@ from cotrail.core.views import (
     View,
     WrittenText,
 )
-from cotrail.evaluation.metrics.registry import METRICS
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.models.queries.traces import TracedQuestion, TracedStep
 from cotrail.services.results import exporting
 from cotrail.services.results.questions import shown_question

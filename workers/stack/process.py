@@ -53,15 +53,6 @@ LONGEST_REASON = 300
 """Characters of the reason why a service ended, and of a log's line that is shown."""
 
 
-def _nothing() -> None:
-    """Prepare nothing, find no problem."""
-
-
-def _no_code() -> str:
-    """What it runs isn't cotrail's code."""
-    return ""
-
-
 def silent(said: str) -> None:
     """Show nobody what is being waited for."""
 
@@ -84,13 +75,13 @@ class Service(Struct, frozen=True, kw_only=True):
     listen: Callable[[], socket.socket] | None = None
     """Makes the socket on which it is to listen, and which it is handed by its option `--fd`."""
 
-    code: Callable[[], str] = _no_code
+    code: Callable[[], str] = lambda: ""
     """Returns the identity of the code on disk that it would load now."""
 
-    problem: Callable[[], Problem | None] = _nothing
+    problem: Callable[[], Problem | None] = lambda: None
     """Returns what keeps it from its work: its health check."""
 
-    prepare: Callable[[], None] = _nothing
+    prepare: Callable[[], None] = lambda: None
     """Makes what it needs on disk, before each start."""
 
     transient: tuple[Path, ...] = ()

@@ -5,16 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from cotrail.api.openai.requests import NO_ANSWER, ChatRequest, error_body
-from cotrail.services.results.answering import (
-    Answer,
-    AnyAskEvent,
-    Asked,
-    AskEvent,
-    AskStepEnded,
-    AskToken,
-    AskUsage,
-    end_of,
-)
+from cotrail.services.results import answering
 from cotrail.services.results.steps import ShownStep
 
 # What a system did on the way to its answer, as the reasoning of a model.
@@ -34,16 +25,16 @@ class Reasoning:
         self.text = ""
         self._told: dict[int, str] = {}
 
-    def take(self, event: AskEvent | None) -> str:
+    def take(self, event: answering.AskEvent | None) -> str:
         """What an event adds to it."""
         piece = ""
         match event:
-            case AskToken():
+            case answering.AskToken():
                 # Steps may write side by side; only one of them is streamed as it writes, so that texts don't mix.
                 if not self._told or event.step in self._told:
                     self._told[event.step] = self._told.get(event.step, "") + event.text
                     piece = event.text
-            case AskStepEnded():
+            case answering.AskStepEnded():
                 piece = self._rest_of(event.step)
         self.text += piece
         return piece
@@ -69,7 +60,7 @@ def _words(step: ShownStep) -> Iterator[str]:
             yield text
 
 
-def citations(answer: Answer) -> list[dict[str, Any]]:
+def citations(answer: answering.Answer) -> list[dict[str, Any]]:
     """The paragraphs that a question collected; they stand behind the whole answer, and not behind a part of it."""
     end = len(answer.answer or "")
     return [
@@ -95,7 +86,7 @@ class Completion:
     request: what was asked for; asked: the run that answers it.
     """
 
-    def __init__(self, request: ChatRequest, asked: Asked) -> None:
+    def __init__(self, request: ChatRequest, asked: answering.Asked) -> None:
         self._request = request
         self._reasoning = Reasoning()
         self._head = {
@@ -105,13 +96,13 @@ class Completion:
             "metadata": {"run": asked.run, "question": asked.question},
         }
 
-    async def whole(self, events: AsyncIterator[AnyAskEvent | None]) -> dict[str, Any]:
+    async def whole(self, events: AsyncIterator[answering.AnyAskEvent | None]) -> dict[str, Any]:
         """The completion, or the error, once the question has ended."""
         answer = None
         async for event in events:
             self._reasoning.take(event)
-            answer = event if isinstance(event, Answer) else answer
-        if answer is None or end_of(answer) not in REASONS:
+            answer = event if isinstance(event, answering.Answer) else answer
+        if answer is None or answering.end_of(answer) not in REASONS:
             return failure_of(answer)
         message = {
             "role": "assistant",
@@ -120,10 +111,10 @@ class Completion:
             "reasoning_content": self._reasoning.text,
             "annotations": _annotations(answer),
         }
-        choice = {"index": 0, "message": message, "finish_reason": REASONS[end_of(answer)], "logprobs": None}
+        choice = {"index": 0, "message": message, "finish_reason": REASONS[answering.end_of(answer)], "logprobs": None}
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": usage_of(answer.usage)}
 
-    async def chunks(self, events: AsyncIterator[AnyAskEvent | None]) -> AsyncIterator[dict[str, Any] | None]:
+    async def chunks(self, events: AsyncIterator[answering.AnyAskEvent | None]) -> AsyncIterator[dict[str, Any] | None]:
         """Its chunks: reasoning as it is written, then the answer with its sources; None while nothing happens."""
         yield self._chunk({"role": "assistant", "content": ""})
         async for event in events:
@@ -131,13 +122,13 @@ class Completion:
                 yield self._chunk({"reasoning_content": piece})
             if event is None:
                 yield None
-            if not isinstance(event, Answer):
+            if not isinstance(event, answering.Answer):
                 continue
-            if end_of(event) not in REASONS:
+            if answering.end_of(event) not in REASONS:
                 yield failure_of(event)
                 return
             yield self._chunk({"content": event.answer, "annotations": _annotations(event)})
-            yield self._chunk({}, REASONS[end_of(event)])
+            yield self._chunk({}, REASONS[answering.end_of(event)])
             options = self._request.stream_options
             if options and options.include_usage:
                 yield {**self._chunk({}), "choices": [], "usage": usage_of(event.usage)}
@@ -147,14 +138,14 @@ class Completion:
         return {**self._head, "object": "chat.completion.chunk", "choices": [choice]}
 
 
-def failure_of(answer: Answer | None) -> dict[str, Any]:
+def failure_of(answer: answering.Answer | None) -> dict[str, Any]:
     """The error that stands for a question without an answer; none that clients take for a passing one."""
     if answer is None:
         return error_body("the question wasn't followed to its end", NO_ANSWER, "internal_error")
     return error_body(f"the question is {answer.status}: {answer.reason or 'its run was'}", NO_ANSWER, answer.status)
 
 
-def usage_of(usage: AskUsage) -> dict[str, Any]:
+def usage_of(usage: answering.AskUsage) -> dict[str, Any]:
     """The tokens of all steps."""
     return {
         "prompt_tokens": usage.prompt,
@@ -165,5 +156,5 @@ def usage_of(usage: AskUsage) -> dict[str, Any]:
     }
 
 
-def _annotations(answer: Answer) -> list[dict[str, Any]]:
+def _annotations(answer: answering.Answer) -> list[dict[str, Any]]:
     return [{"type": "url_citation", "url_citation": each} for each in citations(answer)]

@@ -139,7 +139,6 @@ class ChatRequest(AnyRequest, kw_only=True):
     logit_bias: dict[str, float] | None = None
 
     def check(self) -> None:
-        """See `AnyRequest`."""
         super().check()
         _check_format(self.response_format)
         if self.n not in (None, 1):
@@ -170,7 +169,6 @@ class ResponseRequest(AnyRequest, kw_only=True):
     top_logprobs: int | None = None
 
     def check(self) -> None:
-        """See `AnyRequest`."""
         super().check()
         _check_format(self.text.format if self.text else None)
         if self.top_logprobs or PROBABILITIES in (self.include or ()):

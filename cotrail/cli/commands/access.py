@@ -7,7 +7,7 @@ import typer
 from msgspec import UNSET, UnsetType
 
 from cotrail.cli.request_options import Json, argument, option
-from cotrail.cli.terminal.output import console, print_json, print_rows, titled
+from cotrail.cli.terminal.output import console, in_json, print_json, print_rows, titled
 from cotrail.common.humanize import moment, size
 from cotrail.errors import InputError
 from cotrail.services.access import projects, tokens
@@ -69,9 +69,7 @@ def change(
 def index(*, json: Json = False) -> None:
     """List projects with what they may use, and their quotas."""
     listed = projects.list_projects()
-    if json:
-        print_json(listed)
-    else:
+    if not in_json(listed, json=json):
         print_rows(console(), COLUMNS, [_row(each) for each in listed])
 
 
@@ -112,9 +110,7 @@ def _number(text: str | None, type_: type[int | float], what: str) -> float | Un
 
 
 def _report(record: ProjectRecord, done: str, *, json: bool) -> None:
-    if json:
-        print_json(record)
-    else:
+    if not in_json(record, json=json):
         console().print(f"The project {record.name} {done}.", soft_wrap=True)
 
 
@@ -149,8 +145,7 @@ def create_token(
 ) -> None:
     """Make a token, and print its secret: the only time that it is shown."""
     made = tokens.create_token(name, scope, project=project, days=None if expires is None else _days(expires))
-    if json:
-        print_json(made)
+    if in_json(made, json=json):
         return
     screen = console()
     screen.print(made.secret, soft_wrap=True)
@@ -177,9 +172,7 @@ def list_tokens(*, json: Json = False) -> None:
 def revoke(token: Annotated[str, argument("token.revoke.token")], *, json: Json = False) -> None:
     """Revoke a token for good. Processes of the service take it for five more seconds."""
     revoked = tokens.revoke_token(token)
-    if json:
-        print_json(revoked)
-    else:
+    if not in_json(revoked, json=json):
         console().print(f"Token {revoked.id} is revoked.", soft_wrap=True)
 
 

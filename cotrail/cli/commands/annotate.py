@@ -12,7 +12,7 @@ from rich.text import Text
 
 from cotrail.cli.commands.errors import read_rows, write_rows
 from cotrail.cli.request_options import Json, RunName, Tags, option
-from cotrail.cli.terminal.output import console, heading, print_json
+from cotrail.cli.terminal.output import console, heading, in_json, print_json
 from cotrail.cli.terminal.run_text import print_namesakes
 from cotrail.common.humanize import count
 from cotrail.common.printable_text import one_line
@@ -190,9 +190,7 @@ def _export(run: str, annotator: str, path: Path, size: int, seed: int, *, json:
 
 def _import(run: str, annotator: str, path: Path, *, json: bool) -> None:
     summary = annotations.fill_in(run, annotator=annotator, rows=read_rows(path, SentenceRow))
-    if json:
-        print_json(summary)
-    else:
+    if not in_json(summary, json=json):
         _print_summary(summary)
 
 
@@ -214,8 +212,7 @@ def label(
     labelled = labels.label_run(run, name=name, add=tags or (), remove=untag or ())
     if name:
         print_namesakes(name, labels.list_namesakes(labelled.run))
-    if json:
-        print_json(labelled)
+    if in_json(labelled, json=json):
         return
     marks = [labelled.name or "no name", *(f"#{tag}" for tag in labelled.tags)]
     console().print(f"{labelled.run}: {', '.join(marks)}", soft_wrap=True)

@@ -15,7 +15,7 @@ from cotrail.audit.bundles import write_bundle
 from cotrail.audit.findings import Verification
 from cotrail.audit.records import Record
 from cotrail.cli.request_options import Json, RunName, argument, option
-from cotrail.cli.terminal.output import console, print_json
+from cotrail.cli.terminal.output import console, in_json, print_json
 from cotrail.cli.terminal.shown_steps import print_prompt
 from cotrail.common.humanize import count
 from cotrail.errors import InputError
@@ -54,13 +54,11 @@ def verify(
     """
     with _progress() as progress:
         follow = partial(_followed, progress)
-        if _is_file(what):  # in this process in any case, since it needs nothing else
+        if what.endswith(SUFFIX) or Path(what).is_file():  # in this process in any case, since it needs nothing else
             verification = auditing.verify_bundle.function(Path(what), digest=digest, plan=plan, follow=follow)
         else:
             verification = auditing.verify_run(what, digest=digest, plan=plan, follow=follow)
-    if json:
-        print_json(verification)
-    else:
+    if not in_json(verification, json=json):
         _show(console(), verification)
     if verification.findings:
         raise typer.Exit(DEPARTED)
@@ -96,9 +94,7 @@ def export(
             lines = write_bundle(path, auditing.bundle(found.run, partial(_followed, progress)), found.run)
     except OSError as error:
         raise InputError(f"{path} can't be written ({error.strerror}); choose another --output") from error
-    if json:
-        print_json({"run": found.run, "output": str(path), "lines": lines})
-    else:
+    if not in_json({"run": found.run, "output": str(path), "lines": lines}, json=json):
         console().print(f"{path}: {count(lines, 'line')}. `cotrail audit verify {path}` checks it.", soft_wrap=True)
 
 
@@ -123,18 +119,12 @@ def prompt(
     print_prompt(choice, json=json)
 
 
-def _is_file(text: str) -> bool:
-    return text.endswith(SUFFIX) or Path(text).is_file()
-
-
 def _write_provenance(document: dict[str, object], run: str, question: str, output: Path | None, *, json: bool) -> None:
     if output is None:
         print_json(document)
         return
     output.write_bytes(msgspec.json.encode(document) + b"\n")
-    if json:
-        print_json({"run": run, "question": question, "output": str(output)})
-    else:
+    if not in_json({"run": run, "question": question, "output": str(output)}, json=json):
         console().print(f"Wrote {output}.", soft_wrap=True)
 
 

@@ -1,7 +1,7 @@
 """`cotrail pause`, `resume`, `retry`, `prioritize`, `budget`, `cancel`, `watch` and `prune`."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from cotrail.cli.request_options import Json, RunName, argument, option
 from cotrail.cli.terminal.following import follow
-from cotrail.cli.terminal.output import console, print_json
+from cotrail.cli.terminal.output import console, in_json, print_json
 from cotrail.cli.terminal.run_text import summarize
 from cotrail.common.humanize import MOST_DAYS, count, size
 from cotrail.errors import InputError
@@ -60,8 +60,7 @@ def retry(
     both = failed == blocked
     with _counting("tried again") as report:
         retried = control.retry_run(run, failed=failed or both, blocked=blocked or both, report=report)
-    if json:
-        print_json(retried)
+    if in_json(retried, json=json):
         return
     for line in _outcomes(retried):
         console().print(line, soft_wrap=True)
@@ -107,19 +106,23 @@ def cancel(run: RunName, *, json: Json = False) -> None:
 
 
 @contextmanager
-def _counting(done: str) -> Iterator[Report]:
-    """Shows on a terminal how many questions are done, as large runs take long."""
+def _working() -> Iterator[Callable[[str], None]]:
+    """Shows on a terminal how far the work is, as large runs take long; takes that in words."""
     columns = SpinnerColumn(), TextColumn("{task.description}")
     screen = console(stderr=True)
     with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
         bar = progress.add_task("")
-        yield lambda number: progress.update(bar, description=f"{count(number, 'question')} {done}")
+        yield lambda said: progress.update(bar, description=said)
+
+
+@contextmanager
+def _counting(done: str) -> Iterator[Report]:
+    with _working() as say:
+        yield lambda number: say(f"{count(number, 'question')} {done}")
 
 
 def _report(done: ControlledRun | PrioritizedRun | RaisedRun, text: str, *, json: bool) -> None:
-    if json:
-        print_json(done)
-    else:
+    if not in_json(done, json=json):
         console().print(f"{done.run}: {text}", soft_wrap=True)
 
 
@@ -181,17 +184,13 @@ def _confirm(weight: Weight) -> None:
 
 
 def _prune(runs: Sequence[str]) -> Pruned:
-    """Removes the runs; on a terminal with what is removed so far, as large runs take long."""
-    columns = SpinnerColumn(), TextColumn("{task.description}")
-    screen = console(stderr=True)
-    with Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal) as progress:
-        task = progress.add_task("")
-
-        def report(pruned: Pruned) -> None:
-            rows = f"{count(pruned.questions, 'question')} and {count(pruned.paragraphs, 'paragraph')} removed"
-            progress.update(task, description=rows)
-
-        return control.prune_runs(runs, report)
+    with _working() as say:
+        return control.prune_runs(
+            runs,
+            lambda pruned: say(
+                f"{count(pruned.questions, 'question')} and {count(pruned.paragraphs, 'paragraph')} removed"
+            ),
+        )
 
 
 def _described(weight: Weight) -> str:

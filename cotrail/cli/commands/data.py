@@ -22,7 +22,7 @@ from rich.progress import Progress as Bar
 
 from cotrail.cli.request_options import Json, argument, completing, option
 from cotrail.cli.terminal.following import at_intervals
-from cotrail.cli.terminal.output import console, grid, heading, print_json, print_rows, titled
+from cotrail.cli.terminal.output import console, grid, heading, in_json, print_json, print_rows, titled
 from cotrail.common.humanize import count, duration, size
 from cotrail.data.corpora.building import BuildProgress, CompleteCorpus, build_corpus
 from cotrail.data.datasets.registry import DATASETS, RECIPES, find_recipe
@@ -63,8 +63,7 @@ def get(
         console().print(f"licence: {files.licence}; see {files.source}", style="dim", soft_wrap=True)
     with _downloading(visible=not json) as on_bytes:
         fetched = fetch(name, folder, mirror, on_bytes)
-    if json:
-        print_json(fetched)
+    if in_json(fetched, json=json):
         return
     for each in fetched:
         earlier = f", {size(each.resumed)} of it earlier" if each.resumed else ""
@@ -107,8 +106,7 @@ def build(
             console(stderr=True).print("Interrupted; the same command continues from here.")
             raise
     seconds = time.monotonic() - started
-    if json:
-        print_json(_described(built, seconds))
+    if in_json(_described(built, seconds), json=json):
         return
     console().print(_sentence(built, seconds), soft_wrap=True)
     console().print(
@@ -137,8 +135,7 @@ def sample(
     Example: `cotrail data sample hotpotqa hotpot_dev_distractor_v1.json --output drawn`
     """
     files = draw(dataset, path, output, development=development, test=test, seed=seed)
-    if json:
-        print_json(files)
+    if in_json(files, json=json):
         return
     sizes = f"{count(development, 'question')} to {files.development} and {test:,} to {files.test}"
     console().print(f"Wrote {sizes}.", soft_wrap=True)
@@ -208,10 +205,10 @@ def _downloaded(each: Downloading) -> str:
 
 
 def _print_published(*, json: bool) -> None:
-    if json:
-        print_json(published())
+    known = published()
+    if in_json(known, json=json):
         return
-    rows = [[name, files.what, files.licence, files.source] for name, files in published().items()]
+    rows = [[name, files.what, files.licence, files.source] for name, files in known.items()]
     print_rows(console(), titled("name", "what", "licence", "from"), rows)
 
 
@@ -233,13 +230,13 @@ def datasets(
         _print_dataset(console(), operations.describe_dataset(name))
     else:
         titles = ("dataset", "asks for", "metric", "corpus")
-        print_rows(console(), titled(*titles), [_row(each) for each in operations.list_datasets()])
+        rows = [
+            [each.name, each.asks, each.metric, "can be built" if each.corpus else "-"]
+            for each in operations.list_datasets()
+        ]
+        print_rows(console(), titled(*titles), rows)
         hint = "`cotrail datasets NAME` says where to get the files."
         console().print(hint, style="dim", soft_wrap=True)
-
-
-def _row(each: ListedDataset) -> list[str]:
-    return [each.name, each.asks, each.metric, "can be built" if each.corpus else "-"]
 
 
 def _print_dataset(screen: Console, dataset: ListedDataset) -> None:

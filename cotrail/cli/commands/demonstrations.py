@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cotrail.cli.request_options import Json, RunName, option
-from cotrail.cli.terminal.output import console, print_json
+from cotrail.cli.terminal.output import console, in_json
 from cotrail.common.humanize import count
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.datasets.registry import DATASETS
@@ -60,9 +60,7 @@ def build(
             corpus=corpus,
         )
     )
-    if json:
-        print_json({"files": files})
-    else:
+    if not in_json({"files": files}, json=json):
         _print_written(files, output)
 
 
@@ -88,8 +86,7 @@ def from_run(
     written = build_from_run(
         SelfWrittenRequest(run=run, output=output, number=number, simple=simple, embedder=embedder, seed=seed)
     )
-    if json:
-        print_json({"files": [written]})
+    if in_json({"files": [written]}, json=json):
         return
     made, questions = count(written.demonstrations, "demonstration"), count(written.questions, "question")
     console().print(f"Wrote {made} of {questions} to {output}.", soft_wrap=True)

@@ -14,7 +14,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from cotrail.cli.request_options import Json, RunName, option
-from cotrail.cli.terminal.output import INTERVAL, console, heading, print_json, print_rows, titled
+from cotrail.cli.terminal.output import INTERVAL, console, heading, in_json, print_rows, titled
 from cotrail.common.humanize import count, number, percent, percent_range
 from cotrail.common.json_files import problem_of
 from cotrail.common.printable_text import one_line
@@ -50,8 +50,7 @@ def errors(
     found = causes.show_errors(run, followed)
     if figure:
         _draw(found, figure)
-    if json:
-        print_json(found)
+    if in_json(found, json=json):
         return
     _print(console(), found, kinds=kinds, questions=questions)
     if figure:
@@ -199,8 +198,7 @@ def label_causes(
             _export(run_id, annotator, export, cases, json=json)
             return
         summary = _ask(run_id, annotator, cases)
-    if json:
-        print_json(summary)
+    if in_json(summary, json=json):
         return
     console().print(
         f"{summary.run}: {summary.annotator} has labelled {summary.labelled:,} of "
@@ -283,8 +281,7 @@ def _indented(text: Text) -> Padding:
 def _export(run: str, annotator: str, path: Path, cases: tuple[Case, ...], *, json: bool) -> None:
     rows = rows_of(run, cases, cause_labels.list_labels(run, annotator))
     write_rows(path, rows)
-    if json:
-        print_json({"run": run, "annotator": annotator, "export": str(path), "answers": len(rows)})
+    if in_json({"run": run, "annotator": annotator, "export": str(path), "answers": len(rows)}, json=json):
         return
     console().print(
         f"{count(len(rows), 'wrong answer')} in {path}. Fill in `cause`, one of {', '.join(Cause)}; then: "

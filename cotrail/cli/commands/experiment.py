@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from cotrail.cli.request_options import Json, argument, option, refuse_elsewhere
 from cotrail.cli.terminal.following import describe, display, follow_job
-from cotrail.cli.terminal.output import console, heading, print_json, print_rows, print_tables, titled
+from cotrail.cli.terminal.output import console, heading, in_json, print_json, print_rows, print_tables, titled
 from cotrail.cli.terminal.run_text import INCOMPLETE, print_reasons, stuck_line
 from cotrail.common.humanize import count
 from cotrail.services.operations.operation import is_remote
@@ -92,9 +92,7 @@ def _close(name: str, progress: ExperimentProgress, *, json: bool) -> int:
     """Prints the outcome of the experiment and its first table; returns the exit code."""
     stuck = [runs.show_run(run) for run in progress.stuck]
     results = experiment_reports.report_experiment(name)
-    if json:
-        print_json({"experiment": name, **msgspec.structs.asdict(progress), **_told(results)})
-    else:
+    if not in_json({"experiment": name, **msgspec.structs.asdict(progress), **_told(results)}, json=json):
         screen = console()
         screen.print(f"{name}: {describe(progress)}.", soft_wrap=True)
         print_report(results.summary, results.sheets[:1], screen)
@@ -164,8 +162,7 @@ def _write_run_pages(connection: Connection, report: ExperimentReport, directory
 def show(name: ExperimentName = "latest", *, json: Json = False) -> None:
     """Show an experiment's file and its runs."""
     described = experiments.show_experiment(name)
-    if json:
-        print_json(described)
+    if in_json(described, json=json):
         return
     screen = console()
     screen.print(heading(described.experiment))

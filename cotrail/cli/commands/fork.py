@@ -9,7 +9,7 @@ from rich.text import Text
 
 from cotrail.cli.request_options import Json, RunName, Tags, option
 from cotrail.cli.terminal.following import follow
-from cotrail.cli.terminal.output import INTERVAL, Cell, console, print_json, print_rows, titled
+from cotrail.cli.terminal.output import INTERVAL, Cell, console, in_json, print_rows, titled
 from cotrail.cli.terminal.run_text import INCOMPLETE, print_namesakes, summarize
 from cotrail.cli.terminal.verdict_tables import shown_interval
 from cotrail.common.humanize import count, percent
@@ -66,8 +66,7 @@ def fork(
         console().print(f"plan {forked.plan}", soft_wrap=True)
     if wait:
         raise typer.Exit(summarize(follow(forked.run, stderr=json), json=json))
-    if json:
-        print_json(forked)
+    if in_json(forked, json=json):
         return
     typer.echo(forked.run)
     hint = f"{_summary(forked)} `cotrail watch {forked.run}` shows progress."
@@ -142,16 +141,13 @@ def _report(run: str, *, wait: bool, json: bool) -> int:
         progress = follow(run, stderr=json)
         code = (0 if progress.complete else INCOMPLETE) if json else summarize(progress, json=False)
     report = repeated_steps.show_repeats(run)
-    if json:
-        print_json(report)
-    else:
+    if not in_json(report, json=json):
         _print_report(console(), report)
     return code
 
 
 def _print_begun(begun: RepeatedRun, *, json: bool) -> None:
-    if json:
-        print_json(begun)
+    if in_json(begun, json=json):
         return
     typer.echo(begun.run)
     hint = f"{_repeat_summary(begun)} `cotrail repeat {begun.run}` shows what comes out otherwise."
@@ -209,9 +205,7 @@ def replay(run: RunName, *, json: Json = False) -> None:
     Needs no model, no index and no worker, and changes nothing. Exits with 1 where something diverges.
     """
     replayed = repeating.show_replay(run)
-    if json:
-        print_json(replayed)
-    else:
+    if not in_json(replayed, json=json):
         _show(replayed)
     if replayed.diverged:
         raise typer.Exit(DIVERGED)

@@ -7,16 +7,10 @@ from typing import Annotated
 import typer
 
 from cotrail.cli.request_options import Json, RunName, Tags, completing, limits_in, option
+from cotrail.cli.terminal import verdict_tables
 from cotrail.cli.terminal.following import follow
-from cotrail.cli.terminal.output import console, print_json
+from cotrail.cli.terminal.output import console, in_json, print_json
 from cotrail.cli.terminal.run_text import INCOMPLETE, celery_app, print_estimate, print_warnings, summarize
-from cotrail.cli.terminal.verdict_tables import (
-    print_agreement,
-    print_calibration,
-    print_judges,
-    print_kinds,
-    print_questions,
-)
 from cotrail.common.humanize import count
 from cotrail.errors import InputError
 from cotrail.services.results import judges
@@ -99,10 +93,8 @@ def _submit(begun: tuple[BegunJudge, ...], labels: Path | None, *, wait: bool, j
 def _calibrate(run: str, labels: Path, *, json: bool) -> None:
     """Prints the run's judges compared with people's labels."""
     found = judges.show_calibration(run, labels)
-    if json:
-        print_json(found)
-    else:
-        print_calibration(console(), found)
+    if not in_json(found, json=json):
+        verdict_tables.print_calibration(console(), found)
 
 
 def _follow_each(begun: Sequence[SubmittedJudge], *, json: bool) -> list[RunProgress]:
@@ -118,16 +110,14 @@ def _follow_each(begun: Sequence[SubmittedJudge], *, json: bool) -> list[RunProg
 
 
 def _print_estimates(estimates: Sequence[Estimate], *, json: bool) -> None:
-    if json:
-        print_json(estimates)
+    if in_json(estimates, json=json):
         return
     for each in estimates:
         print_estimate(each, json=False)
 
 
 def _print_submitted(begun: Sequence[SubmittedJudge], *, json: bool) -> None:
-    if json:
-        print_json(begun)
+    if in_json(begun, json=json):
         return
     for judge in begun:
         typer.echo(judge.run)
@@ -154,9 +144,7 @@ def verdicts(
     `cotrail judge RUN --model NAME` has a model judge it. What judges under way have said so far counts.
     """
     found = operations.show_verdicts(run, per_question=questions)
-    if json:
-        print_json(found)
-    else:
+    if not in_json(found, json=json):
         _print(found)
 
 
@@ -169,12 +157,12 @@ def _print(found: RunVerdicts) -> None:
     if not found.judges:
         screen.print(f"`cotrail judge {found.run} --model NAME` has a model judge it.")
         return
-    print_judges(screen, found.judges)
+    verdict_tables.print_judges(screen, found.judges)
     screen.print(MEANS, style="dim")
-    print_kinds(screen, found.judges)
+    verdict_tables.print_kinds(screen, found.judges)
     for each in found.agreements:
         screen.print()
-        print_agreement(screen, each)
+        verdict_tables.print_agreement(screen, each)
     if found.per_question:
         screen.print()
-        print_questions(screen, found)
+        verdict_tables.print_questions(screen, found)

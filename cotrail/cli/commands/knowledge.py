@@ -12,7 +12,7 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 from cotrail.cli.request_options import Json, argument, option, refuse_elsewhere
-from cotrail.cli.terminal.output import Column, console, print_json, print_rows
+from cotrail.cli.terminal.output import Column, console, in_json, print_rows
 from cotrail.common.humanize import duration, number
 from cotrail.common.optional_packages import installed_with
 from cotrail.common.structs import shortened
@@ -87,8 +87,7 @@ def wikidata(
 def list_sources(*, json: Json = False) -> None:
     """List the sources, and which of them are built."""
     rows = corpora.list_sources()
-    if json:
-        print_json(rows)
+    if in_json(rows, json=json):
         return
     print_rows(console(), (Column(style="bold"), Column(style="dim"), Column()), [_row(each) for each in rows])
 
@@ -106,8 +105,7 @@ def ask(
     Example: `cotrail knowledge ask wordnet "The elevation of Curitiba is 934.6 m." "Curitiba is above sea level."`
     """
     hits = corpora.look_up(source, text, other)
-    if json:
-        print_json(hits)
+    if in_json(hits, json=json):
         return
     if not hits:
         console().print(f"{source} knows nothing of that.")
@@ -124,8 +122,7 @@ def _row(each: SourceState) -> list[str]:
 
 def _report(source: str, about: About, seconds: float, *, json: bool) -> None:
     revision = knowledge_store().revision(find_source(source))
-    if json:
-        print_json(BuiltSource(source=source, revision=revision, counts=about.counts, seconds=seconds))
+    if in_json(BuiltSource(source=source, revision=revision, counts=about.counts, seconds=seconds), json=json):
         return
     console().print(f"Built {source} in {duration(seconds)}: {_counted(about.counts)}.", soft_wrap=True)
     console().print(f"Revision {shortened(revision)}", style="dim")

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cotrail.cli.request_options import Json, argument, completing, option, refuse_elsewhere
-from cotrail.cli.terminal.output import console, grid, heading, print_exact, print_json, print_rows, titled
+from cotrail.cli.terminal.output import console, grid, heading, in_json, print_exact, print_json, print_rows, titled
 from cotrail.configuration.settings import settings
 from cotrail.engines.language_models.providers import PROVIDERS, engine_at, provided
 from cotrail.errors import InputError
@@ -91,8 +91,7 @@ def _print_request(line: str) -> None:
 
 
 def _print_asked(asked: AskedModel, *, json: bool) -> None:
-    if json:
-        print_json(asked)
+    if in_json(asked, json=json):
         return
     console(stderr=True).print(f"Asked with {in_words(asked.requests, asked.spent)}.", soft_wrap=True)
     print_exact(asked.toml)

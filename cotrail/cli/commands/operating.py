@@ -13,7 +13,7 @@ import typer
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from cotrail.cli.request_options import Json, argument, completing, option
-from cotrail.cli.terminal.output import console, grid, heading, print_json, print_rows, titled
+from cotrail.cli.terminal.output import console, grid, heading, in_json, print_json, print_rows, titled
 from cotrail.common.humanize import moment
 from cotrail.common.nearest import unknown
 from cotrail.common.optional_packages import install_extra
@@ -113,14 +113,12 @@ def doctor(*, json: Json = False) -> None:
     longer where a server doesn't answer. Exits with 3 where something is wrong.
     """
     from cotrail.cli.terminal.diagnosis import print_diagnosis
-    from cotrail.cli.terminal.output import print_json
+    from cotrail.cli.terminal.output import in_json
     from cotrail.services import diagnosing
     from cotrail.workers.celery_app import app
 
     found = diagnosing.diagnose(lambda: app)
-    if json:
-        print_json(found)
-    else:
+    if not in_json(found, json=json):
         print_diagnosis(found)
     if found.wrong:
         raise typer.Exit(WRONG)
@@ -152,14 +150,14 @@ def _list(*, json: bool) -> None:
     if json:
         print_json(page)
     elif page.jobs:
-        print_rows(console(), COLUMNS, [_row(each) for each in page.jobs])
+        rows = [[job.job, job.name, job.state, f"{job.progress:,}", moment(job.created_at)] for job in page.jobs]
+        print_rows(console(), COLUMNS, rows)
     else:
         console().print("No jobs yet.")
 
 
 def _show(job: Job, *, json: bool) -> None:
-    if json:
-        print_json(job)
+    if in_json(job, json=json):
         return
     about = grid("dim", "")
     about.add_row("makes", job.name)
@@ -171,10 +169,6 @@ def _show(job: Job, *, json: bool) -> None:
     screen = console()
     screen.print(heading(job.job))
     screen.print(about)
-
-
-def _row(each: Job) -> list[str]:
-    return [each.job, each.name, each.state, f"{each.progress:,}", moment(each.created_at)]
 
 
 # `cotrail migrate`: the tables of the database, brought up to date.

@@ -14,18 +14,9 @@ from rich.table import Table
 from rich.text import Text
 
 from cotrail.cli.request_options import Json, Overwrite, RunName, argument, option
+from cotrail.cli.terminal import shown_steps
 from cotrail.cli.terminal.diagnosis import start, startable_stack
-from cotrail.cli.terminal.output import check_free, console, grid, heading, print_json, write_text
-from cotrail.cli.terminal.shown_steps import (
-    SNIPPET,
-    json_of,
-    judged,
-    print_prompt,
-    reasoned,
-    step_body,
-    step_head,
-    weighed,
-)
+from cotrail.cli.terminal.output import check_free, console, grid, heading, in_json, print_json, write_text
 from cotrail.cli.terminal.verdict_tables import print_verdicts
 from cotrail.common.humanize import count, percent
 from cotrail.common.printable_text import cut, one_line
@@ -60,7 +51,7 @@ def trace(
     each gold paragraph that wasn't collected, and what judges say of the answer follows.
     """
     if prompt is not None:
-        print_prompt(steps.show_prompt(run, question, prompt), json=json)
+        shown_steps.print_prompt(steps.show_prompt(run, question, prompt), json=json)
     elif json:
         print_json(questions.show_trace(run, question))
     else:
@@ -75,11 +66,11 @@ def _show(screen: Console, shown: ShownQuestion, *, full: bool, thoughts: bool) 
     screen.print(f"{shown.question_id} in {shown.run}: {shown.status}, {counted}", style="dim")
     for step in shown.steps:
         screen.print()
-        screen.print(step_head(step, shown.turns.get(step.sequence, "")))
-        screen.print(Padding(step_body(step, full=full, thoughts=thoughts), (0, 0, 0, 3), expand=False))
+        screen.print(shown_steps.step_head(step, shown.turns.get(step.sequence, "")))
+        screen.print(Padding(shown_steps.step_body(step, full=full, thoughts=thoughts), (0, 0, 0, 3), expand=False))
     screen.print()
     if shown.details is not None:
-        screen.print(_drawn(shown, full=full) or Text(json_of(shown.details)))
+        screen.print(_drawn(shown, full=full) or Text(shown_steps.json_of(shown.details)))
         screen.print()
     screen.print(_outcome(shown))
 
@@ -88,11 +79,11 @@ def _drawn(shown: ShownQuestion, *, full: bool) -> RenderableType | None:
     """The details of a question's answer; None where they have no form of their own."""
     match details_in(shown.system, shown.system_version, shown.details):
         case Weighing() as details:
-            return weighed(details, shown.names)
+            return shown_steps.weighed(details, shown.names)
         case Tree() as details:
-            return reasoned(details, shown.names, full=full)
+            return shown_steps.reasoned(details, shown.names, full=full)
         case Judgement() as details:
-            return judged(details, shown.judged, full=full)
+            return shown_steps.judged(details, shown.judged, full=full)
     return None
 
 
@@ -123,11 +114,11 @@ def _outcome(shown: ShownQuestion) -> Table:
 
 def _gold(gold: FoundGold) -> Text:
     text = Text("★ " if gold.collected else "✗ ", style="yellow" if gold.collected else "red")
-    text.append(one_line(cut(gold.name, SNIPPET)), style="not dim bold")
+    text.append(one_line(cut(gold.name, shown_steps.SNIPPET)), style="not dim bold")
     identifier = f"  {one_line(gold.id)}" if gold.id else ""
     text.append(f"{identifier}  {where(gold)}", style="not bold dim" if gold.collected else "not bold red")
     if not gold.collected and gold.title:
-        text.append(f"\n  {cut(gold.text, SNIPPET)}", style="not bold dim")
+        text.append(f"\n  {cut(gold.text, shown_steps.SNIPPET)}", style="not bold dim")
     return text
 
 
@@ -146,9 +137,7 @@ def report(
     found = labels.identify(run)
     check_free(html, overwrite=overwrite)
     write_text(html, b"".join(run_report.show_report(found.run)).decode(), "choose another --html")
-    if json:
-        print_json({"run": found.run, "html": str(html), "questions": found.questions})
-    else:
+    if not in_json({"run": found.run, "html": str(html), "questions": found.questions}, json=json):
         console().print(f"Wrote {html} with {count(found.questions, 'question')}.", soft_wrap=True)
 
 
@@ -181,9 +170,7 @@ def export(
         found = labels.identify(run)
         check_free(output, overwrite=overwrite)
         _write(output, exporting.export_answers(found.run, form))
-    if json:
-        print_json({"run": found.run, "format": form, "output": str(output), "questions": found.questions})
-    else:
+    if not in_json({"run": found.run, "format": form, "output": str(output), "questions": found.questions}, json=json):
         console().print(f"Wrote {output} with {count(found.questions, 'question')}.", soft_wrap=True)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cotrail.cli.request_options import Json, argument, option
-from cotrail.cli.terminal.output import console, print_json, print_rows, print_tables, titled, write_text
+from cotrail.cli.terminal.output import console, in_json, print_json, print_rows, print_tables, titled, write_text
 from cotrail.common.humanize import count, number, percent
 from cotrail.common.printable_text import cut
 from cotrail.errors import InputError
@@ -108,8 +108,7 @@ def rethinking(
         contents[html] = b"".join(experiment_reports.rethinking_page(runs)).decode()
     for path, content in contents.items():
         write_text(path, content, "choose another path")
-    if json:
-        print_json({"tables": compared.tables})
+    if in_json({"tables": compared.tables}, json=json):
         return
     screen = console()
     print_tables(compared.sheets, screen)

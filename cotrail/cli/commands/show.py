@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cotrail.cli.request_options import Json, RunName, option
-from cotrail.cli.terminal.output import Cell, console, grid, heading, print_json, print_rows, titled
+from cotrail.cli.terminal.output import Cell, console, grid, heading, in_json, print_json, print_rows, titled
 from cotrail.cli.terminal.run_text import print_reasons, shown_state
 from cotrail.common.humanize import count, duration, moment
 from cotrail.core.budgets import left
@@ -52,8 +52,7 @@ def runs(
 def show(run: RunName, *, json: Json = False) -> None:
     """Show a run: its configuration, where its questions and steps stand, and what went wrong."""
     details = operations.show_run(run)
-    if json:
-        print_json(details)
+    if in_json(details, json=json):
         return
     screen = console()
     screen.print(_title(details))

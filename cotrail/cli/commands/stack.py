@@ -12,7 +12,7 @@ from rich.console import Console
 
 from cotrail.cli.request_options import Json, argument, option
 from cotrail.cli.terminal.diagnosis import local_stack, start, startable_stack
-from cotrail.cli.terminal.output import console, print_json, print_rows, titled
+from cotrail.cli.terminal.output import console, in_json, print_json, print_rows, titled
 from cotrail.errors import UnavailableError
 
 if TYPE_CHECKING:
@@ -172,14 +172,11 @@ def workers(*, json: Json = False) -> None:
     is silent: frozen, cut off, or ended a moment ago. Exits with 3 where Redis doesn't answer: idle ones aren't found.
     """
     from cotrail.cli.terminal.diagnosis import print_workers
-    from cotrail.cli.terminal.output import print_json
     from cotrail.services.runs import workers as operations
     from cotrail.workers.celery_app import app
 
     listing = operations.show_workers(lambda: app)
-    if json:
-        print_json(listing)
-    else:
+    if not in_json(listing, json=json):
         print_workers(listing)
     if listing.unasked is not None:
         raise typer.Exit(REDIS_UNAVAILABLE)

@@ -26,7 +26,7 @@ from rich.text import Text
 
 import cotrail
 from cotrail.cli.request_options import Json, argument, option
-from cotrail.cli.terminal.output import console, make_folder, print_json, write_text
+from cotrail.cli.terminal.output import console, in_json, make_folder, write_text
 from cotrail.configuration.settings import settings
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.questions import Paragraph
@@ -324,8 +324,7 @@ def sample(folder: Annotated[Path, argument("sample.folder")] = FOLDER, *, json:
     make_folder(folder, "name another one")
     for file in files:
         write_text(file, (SAMPLE / file.name).read_text("utf-8"), "name another folder")
-    if json:
-        print_json({"files": [str(file) for file in files]})
+    if in_json({"files": [str(file) for file in files]}, json=json):
         return
     screen = console()
     screen.print(f"Written: {', '.join(map(str, files))}", soft_wrap=True)

@@ -1,7 +1,7 @@
 """`cotrail submit` and `cotrail ask`: a run, or one question, is put into the queue."""
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -9,13 +9,18 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.padding import Padding
+from rich.text import Text
 
 from cotrail.cli.request_options import Json, argument, option, with_request_options
-from cotrail.cli.terminal.answered import draw
 from cotrail.cli.terminal.following import follow
-from cotrail.cli.terminal.output import console, print_json
+from cotrail.cli.terminal.output import console, in_json, print_json
 from cotrail.cli.terminal.run_text import celery_app, print_estimate, print_warnings, summarize
+from cotrail.cli.terminal.shown_steps import step_body, step_head
 from cotrail.common.humanize import count
+from cotrail.common.printable_text import one_line, printable
 from cotrail.common.structs import assigned, nested
 from cotrail.common.text_files import MAX_FILE_BYTES, MIB, shown_size
 from cotrail.configuration.extensions import systems_folder
@@ -23,17 +28,9 @@ from cotrail.data.datasets.registry import find_dataset
 from cotrail.errors import InputError
 from cotrail.services.operations.operation import is_remote
 from cotrail.services.results import asking
-from cotrail.services.results.answering import Answer, End
-from cotrail.services.runs import estimating, submission
-from cotrail.services.runs.requests import (
-    OF_MANY,
-    REQUIRED_FIELDS,
-    check_keys,
-    make_ask_request,
-    make_request,
-    overruled,
-    read_run_file,
-)
+from cotrail.services.results.answering import Answer, AnyAskEvent, Asked, AskStepEnded, AskToken, End
+from cotrail.services.runs import estimating, requests, submission
+from cotrail.services.runs.requests import OF_MANY
 from cotrail.services.runs.submission import Submitted
 from cotrail.systems import own
 from cotrail.systems.registry import find_system
@@ -57,12 +54,12 @@ def submit(
     """
     values = _read(run_file) if run_file else {}
     places = dict.fromkeys(values, str(run_file)) | {key: f"--{key.replace('_', '-')}" for key in options}
-    values = overruled(values, options)
+    values = requests.overruled(values, options)
     if "system" in values:
         values["system"] = _system(values["system"], run_file.parent if run_file and "system" not in options else None)
     _check_named(values)
     with _kept(values.get("questions")) as questions:
-        request = make_request(values | {"questions": questions}, places)
+        request = requests.make_request(values | {"questions": questions}, places)
         if estimate:
             print_estimate(estimating.estimate_run(request), json=json)
             return
@@ -107,20 +104,20 @@ def _kept(questions: Any) -> Iterator[Any]:
 def _read(run_file: Path) -> dict[str, Any]:
     if run_file.suffix in (".json", ".jsonl"):
         raise InputError(f"{run_file} can't be a run file, which is TOML; a file of questions goes behind --questions")
-    values = read_run_file(run_file)
-    check_keys(values, str(run_file))
+    values = requests.read_run_file(run_file)
+    requests.check_keys(values, str(run_file))
     return values
 
 
 def _check_named(values: Mapping[str, Any]) -> None:
     """Refuses what is missing, and before that a name that is wrong, which says more than what else is missing."""
-    missing = next((field for field in REQUIRED_FIELDS if values.get(field) is None), None)
+    missing = next((field for field in requests.REQUIRED_FIELDS if values.get(field) is None), None)
     if missing is None:
         return
     for field, check in (("system", find_system), ("dataset", find_dataset)):
         if isinstance(name := values.get(field), str):
             check(name)
-    check_keys(values)
+    requests.check_keys(values)
     raise InputError(f"no {missing} given; name it with --{missing} or in the run file")
 
 
@@ -139,9 +136,7 @@ def _print_submitted(submitted: Submitted, *, json: bool) -> None:
     first, times = submitted.runs[0], len(submitted.runs)
     try:
         for run in submitted.runs:
-            if json:
-                print_json(run)
-            else:
+            if not in_json(run, json=json):
                 typer.echo(run.run)
         sys.stdout.flush()
     except OSError:  # as on a full disk: who submits again asks twice
@@ -180,7 +175,7 @@ def ask(
     """
     if "system" in options:
         options["system"] = _system(options["system"])
-    request = make_ask_request(
+    request = requests.make_ask_request(
         {"question": question, **({"settings": nested(assigned(changes))} if changes else {}), **options},
         {key: f"--{key.replace('_', '-')}" for key in options},
     )
@@ -199,3 +194,73 @@ def ask(
                 case End() if json:
                     print_json(event.trace)
     raise typer.Exit(0 if status == "finished" else UNANSWERED)
+
+
+Show = Callable[[AnyAskEvent], None]
+
+LINES_LEFT = 4
+"""The lines of a terminal that are left free below what is being written."""
+
+REFRESHES = 20
+"""How often a second at most the terminal is drawn again."""
+
+
+@contextmanager
+def draw(screen: Console, *, silent: bool = False) -> Iterator[Show]:
+    """Draws what happens; elsewhere than on a terminal only what is recorded. silent: draws only what is amiss."""
+    if silent:
+        yield lambda event: _warn(screen, event)
+    elif not screen.is_terminal:
+        yield lambda event: _print(screen, event)
+    else:
+        with Live(console=screen, refresh_per_second=REFRESHES, transient=True) as live:
+            yield _growing(live)
+
+
+def _growing(live: Live) -> Show:
+    writing: dict[int, Text] = {}
+
+    def show(event: AnyAskEvent) -> None:
+        match event:
+            case AskToken():
+                style = "dim italic" if event.thought else "italic"
+                writing.setdefault(event.step, Text()).append(printable(event.text), style=style)
+            case AskStepEnded():
+                writing.pop(event.step.sequence, None)
+        _print(live.console, event)
+        live.update(Group(*(_end_of(text, live.console) for text in writing.values())))
+
+    return show
+
+
+def _end_of(text: Text, screen: Console) -> Text:
+    """The last lines of a text, as many as there is room for."""
+    lines = text.wrap(screen, screen.width)
+    return Text("\n").join(lines[-max(1, screen.height - LINES_LEFT) :])
+
+
+def _print(screen: Console, event: AnyAskEvent) -> None:
+    match event:
+        case Asked():
+            screen.print(event.run, style="dim", soft_wrap=True)
+            _warn(screen, event)
+        case AskStepEnded():
+            screen.print(step_head(event.step, ""))
+            screen.print(Padding(step_body(event.step, full=False), (0, 0, 1, 3), expand=False))
+        case Answer():
+            _print_answer(screen, event)
+
+
+def _print_answer(screen: Console, answer: Answer) -> None:
+    if answer.answer is None:
+        screen.print(Text(f"{answer.status}: {one_line(answer.reason or '')}", style="red"), soft_wrap=True)
+        return
+    screen.print(Text(one_line(answer.answer) or "(empty)", style="bold"), soft_wrap=True)
+    usage = answer.usage
+    facts = count(len(answer.sources), "source"), f"{usage.prompt:,} tokens read", f"{usage.generated:,} written"
+    screen.print(Text(" · ".join(facts), style="dim"))
+
+
+def _warn(screen: Console, event: AnyAskEvent) -> None:
+    for warning in event.warnings if isinstance(event, Asked) else ():
+        screen.print(warning, style="yellow", soft_wrap=True)

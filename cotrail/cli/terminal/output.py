@@ -23,15 +23,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from cotrail.common.printable_text import (
-    COMMANDS,
-    UNPRINTABLE,
-    isolated,
-    one_line,
-    printable,
-    printable_json,
-    without_commands,
-)
+from cotrail.common import printable_text
 from cotrail.errors import InputError
 from cotrail.services.results.reports.sheets import Sheet
 
@@ -84,21 +76,25 @@ class Screen(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         """The string as a line."""
-        return super().render_str(without_commands(one_line(text)), **options)
+        return super().render_str(printable_text.without_commands(printable_text.one_line(text)), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """The segments of a renderable, made safe to print."""
         content = _without_commands(renderable) if isinstance(renderable, Text) else renderable
         for segment in super().render(content, options):
-            yield segment if segment.control else segment._replace(text=isolated(without_commands(segment.text)))
+            yield (
+                segment
+                if segment.control
+                else segment._replace(text=printable_text.isolated(printable_text.without_commands(segment.text)))
+            )
 
 
 def _without_commands(text: Text) -> Text:
     """The same text, in its styles, without control characters and escape sequences."""
-    marks = [offset for match in COMMANDS.finditer(text.plain) for offset in match.span()]
+    marks = [offset for match in printable_text.COMMANDS.finditer(text.plain) for offset in match.span()]
     if not marks:
         return text
-    return text.blank_copy(UNPRINTABLE).join(text.divide(marks)[::2])
+    return text.blank_copy(printable_text.UNPRINTABLE).join(text.divide(marks)[::2])
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -111,7 +107,14 @@ def console(*, stderr: bool = False) -> Console:
 
 def encode_json(value: Any) -> bytes:
     """JSON in one line, with control characters escaped."""
-    return printable_json(msgspec.json.encode(value))
+    return printable_text.printable_json(msgspec.json.encode(value))
+
+
+def in_json(value: Any, *, json: bool) -> bool:
+    """Print a value as JSON where `--json` asks for it; return whether that was so, so that nothing else is printed."""
+    if json:
+        print_json(value)
+    return json
 
 
 def print_json(value: Any, *, stderr: bool = False) -> None:
@@ -121,7 +124,7 @@ def print_json(value: Any, *, stderr: bool = False) -> None:
 
 def print_exact(text: str) -> None:
     """The text alone: byte for byte to another program, without control characters to a terminal."""
-    typer.echo((printable(text) if sys.stdout.isatty() else text).encode(), nl=False)
+    typer.echo((printable_text.printable(text) if sys.stdout.isatty() else text).encode(), nl=False)
 
 
 def grid(*styles: str, ratio_last: bool = True) -> Table:
@@ -135,7 +138,7 @@ def grid(*styles: str, ratio_last: bool = True) -> Table:
 
 def heading(text: str) -> Text:
     """The heading of a section of the output."""
-    return Text(one_line(text), style="bold")
+    return Text(printable_text.one_line(text), style="bold")
 
 
 # Signals that end a command: it leaves as by Ctrl-C, so that what it began is put in order.
@@ -219,7 +222,7 @@ def _by_column(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> lis
 
 
 def _plain(cell: Cell) -> str:
-    return cell.plain if isinstance(cell, Text) else one_line(cell)
+    return cell.plain if isinstance(cell, Text) else printable_text.one_line(cell)
 
 
 def _natural(column: Column, cells: Sequence[str]) -> int:
@@ -272,7 +275,7 @@ def _print_paragraph(screen: Console, columns: Sequence[Column], row: Sequence[C
 
 
 def _cell(cell: Cell) -> Text:
-    return cell.copy() if isinstance(cell, Text) else Text(one_line(cell))
+    return cell.copy() if isinstance(cell, Text) else Text(printable_text.one_line(cell))
 
 
 # Tables of experiments on the terminal.

@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from cotrail.cli.terminal.output import Column, console, heading, print_json, print_rows
+from cotrail.cli.terminal.output import Column, console, heading, in_json, print_rows
 from cotrail.common.humanize import count, duration
 from cotrail.common.printable_text import cut
 from cotrail.core.budgets import RUN
@@ -53,9 +53,7 @@ INCOMPLETE = 4
 
 def summarize(progress: RunProgress, *, json: bool) -> int:
     """Prints a run's outcome and returns the exit code."""
-    if json:
-        print_json(progress)
-    else:
+    if not in_json(progress, json=json):
         reasons = watching.list_reasons(progress.run)
         screen = console()
         screen.print(closing_line(progress), soft_wrap=True)
@@ -131,8 +129,7 @@ def celery_app() -> Any:
 
 def print_estimate(estimate: Estimate, *, json: bool) -> None:
     """Prints what a run may take and cost."""
-    if json:
-        print_json(estimate)
+    if in_json(estimate, json=json):
         return
     screen = console()
     asked = f"{count(estimate.questions, 'question')} of {estimate.dataset}"

@@ -9,22 +9,11 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree as Drawing
 
-from cotrail.cli.terminal.output import grid, print_exact, print_json
+from cotrail.cli.terminal.output import grid, in_json, print_exact
 from cotrail.common.humanize import count, percent
 from cotrail.common.printable_text import cut, one_line
+from cotrail.core import views
 from cotrail.core.questions import JudgedAnswer
-from cotrail.core.views import (
-    Facts,
-    FoundParagraph,
-    FoundParagraphs,
-    Note,
-    Part,
-    Recorded,
-    ScoredTexts,
-    Thoughts,
-    ToolCalls,
-    WrittenText,
-)
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, Weighing
 from cotrail.services.results.reasoning import Document, ShownChain, ShownNode, ShownTree, named, shown_tree
 from cotrail.services.results.steps import ShownStep, StepPrompt
@@ -193,9 +182,7 @@ def _claims(claims: Sequence[ClaimVerdict]) -> Table:
 
 def print_prompt(step: StepPrompt, *, json: bool) -> None:
     """Prints a step's prompt: its bytes and nothing else, or as JSON."""
-    if json:
-        print_json(step)
-    else:
+    if not in_json(step, json=json):
         print_exact(step.prompt)
 
 
@@ -229,37 +216,37 @@ def step_body(step: ShownStep, *, full: bool, thoughts: bool = False) -> Rendera
     return Group(*parts, Text(step.pending, style="dim")) if step.pending else Group(*parts)
 
 
-def _part(part: Part, step: ShownStep, *, full: bool, thoughts: bool) -> RenderableType:
+def _part(part: views.Part, step: ShownStep, *, full: bool, thoughts: bool) -> RenderableType:
     match part:
-        case FoundParagraphs():
+        case views.FoundParagraphs():
             return _found(part, full=full) if part.hits else Text("nothing found", style="dim")
-        case Thoughts():
+        case views.Thoughts():
             return _thoughts(part, whole=thoughts)
-        case WrittenText():
+        case views.WrittenText():
             return Text((part.text if full else _beginning(part.text)) or part.blank)
-        case ToolCalls():
+        case views.ToolCalls():
             return Text("\n".join(f"called {one_line(call.name)} {one_line(call.arguments)}" for call in part.calls))
-        case ScoredTexts():
+        case views.ScoredTexts():
             return _scores(part)
-        case Facts():
+        case views.Facts():
             worker = [step.worker] if step.worker else []
             return Text(" · ".join((*part.facts, *step.words, *worker)), style="dim")
-        case Note():
+        case views.Note():
             return Text(one_line(part.text))
-        case Recorded():
+        case views.Recorded():
             result = "" if part.result is None else f"\n{json_of(part.result)}"
             return Text(json_of(part.request), style="dim").append(result, style="not dim")
     raise TypeError(f"{type(part).__name__} has no form on the terminal")
 
 
-def _thoughts(part: Thoughts, *, whole: bool) -> Text:
+def _thoughts(part: views.Thoughts, *, whole: bool) -> Text:
     text = Text(part.words, style="dim")
     if whole and part.text:
         return text.append(f"\n{part.text}", style="italic")
     return text.append(f": {one_line(cut(part.text, THOUGHT))} (--thoughts)" if part.text else "")
 
 
-def _found(paragraphs: FoundParagraphs, *, full: bool) -> Table:
+def _found(paragraphs: views.FoundParagraphs, *, full: bool) -> Table:
     table = grid("green", "yellow", "dim", "dim", "")
     table.columns[2].justify = table.columns[3].justify = "right"
     for hit in paragraphs.hits:
@@ -268,13 +255,13 @@ def _found(paragraphs: FoundParagraphs, *, full: bool) -> Table:
     return table
 
 
-def _paragraph(hit: FoundParagraph, *, full: bool) -> Text:
+def _paragraph(hit: views.FoundParagraph, *, full: bool) -> Text:
     text = Text(one_line(hit.paragraph.title), style="bold")
     body = hit.paragraph.text if full else cut(hit.paragraph.text, SNIPPET)
     return text.append(f"  {body}", style="not bold dim")
 
 
-def _scores(scores: ScoredTexts) -> Table:
+def _scores(scores: views.ScoredTexts) -> Table:
     table = grid("", "dim")
     table.columns[0].justify = "right"
     for row in scores.rows:

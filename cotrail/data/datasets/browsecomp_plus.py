@@ -4,7 +4,7 @@ Its repository's script decrypts the questions to lines of JSON, with their answ
 judgments are in its folder `topics-qrels`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -39,12 +39,10 @@ def question_lines(path: Path) -> Iterator[trec.Topic]:
         yield trec.Topic(place=place, raw=raw, id=str(line.query_id), text=line.query, answers=(line.answer,))
 
 
-def _read(judgments: str, path: Path, lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
-    return trec.read(question_lines, path, _judgments(path, judgments), lookup)
-
-
-def _read_topics(judgments: str, path: Path, lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
-    return trec.read(trec.topic_lines, path, _judgments(path, judgments), lookup)
+def _read(
+    topics: Callable[[Path], Iterable[trec.Topic]], judgments: str, path: Path, lookup: spec.ParagraphLookup | None
+) -> Iterator[spec.QuestionRecord]:
+    return trec.read(topics, path, _judgments(path, judgments), lookup)
 
 
 def _judgments(path: Path, name: str) -> Path:
@@ -61,12 +59,12 @@ def _spec(name: str, judgments: str) -> spec.DatasetSpec:
         spec.QuestionForm(
             # Without a header: as the first form it is that of files in no known format.
             format=spec.FileFormat("BrowseComp-Plus' topics", False, frozenset({"qid", "query"})),
-            read=partial(_read_topics, judgments),
+            read=partial(_read, trec.topic_lines, judgments),
             written=trec.joined,
         ),
         spec.QuestionForm(
             format=spec.FileFormat("BrowseComp-Plus' questions", False, frozenset({"query_id", "query", "answer"})),
-            read=partial(_read, judgments),
+            read=partial(_read, question_lines, judgments),
         ),
     )
 

@@ -49,15 +49,11 @@ def form(**kinds: str) -> spec.QuestionForm:
                 text=line.question.strip(),
                 answers=spec.accepted_answers(line.golden_answers),
                 gold=_pages(line),
-                kinds=_kinds(line.metadata or {}, kinds),
+                kinds=named(**{name: str((line.metadata or {}).get(key) or "") for name, key in kinds.items()}),
             )
             yield spec.QuestionRecord(place=place, raw=raw, annotated=spec.AnnotatedQuestion(question=question))
 
     return spec.QuestionForm(format=FORMAT, read=read)
-
-
-def _kinds(metadata: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, str]:
-    return named(**{name: str(metadata.get(key) or "") for name, key in kinds.items()})
 
 
 def _pages(line: FlashragQuestion) -> tuple[GoldParagraph, ...]:

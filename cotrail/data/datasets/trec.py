@@ -205,14 +205,6 @@ def _text(element: Sequence[str]) -> str:
     return next((text.removeprefix(label).strip() for label in _LABELS if text.startswith(label)), text)
 
 
-def _read_lines(path: Path, lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
-    return read(topic_lines, path, judgments_beside(path), lookup)
-
-
-def _read_elements(path: Path, lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
-    return read(topic_elements, path, judgments_beside(path), lookup)
-
-
 def joined(_path: Path, records: Sequence[bytes]) -> bytes:
     """A file of these topics."""
     return b"".join(raw + b"\n" for raw in records)
@@ -223,12 +215,12 @@ SPEC = spec.dataset(
     spec.QuestionForm(
         # Mostly without a header: as the first form it is that of files in no known format.
         format=spec.FileFormat("topics as lines", False, frozenset({"qid", "query"})),
-        read=_read_lines,
+        read=lambda path, lookup: read(topic_lines, path, judgments_beside(path), lookup),
         written=joined,
     ),
     spec.QuestionForm(
         format=spec.FileFormat("TREC's topics", False, frozenset(), begins=b"<top>"),
-        read=_read_elements,
+        read=lambda path, lookup: read(topic_elements, path, judgments_beside(path), lookup),
         written=joined,
     ),
 )

@@ -17,7 +17,7 @@ from cotrail.core.results import Embedded
 from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, ScriptTable, ServerTable
 from cotrail.engines.model_folders import hugging_face_folder, wheel_folder
 from cotrail.engines.script_files import ScriptedEngine
-from cotrail.engines.text_servers import EmbeddingServer
+from cotrail.engines.server_address import EmbeddingServer
 from cotrail.errors import InputError
 
 # Scripted embedder: returns the similarities of a script.
@@ -37,12 +37,11 @@ class EmbeddingScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ScriptedEmbedder(ScriptedEngine[EmbeddingScript]):
-    """Compares texts by a script."""
+    """Compares texts by a script; see `Embedder`."""
 
     form = EmbeddingScript
 
     def compare(self, comparisons: Sequence[Comparison]) -> list[Embedded]:
-        """See `Embedder`."""
         rows = [tuple(self._row(sentence, each) for sentence in each.sentences) for each in comparisons]
         return [Embedded(similarities=each) for each in rows]
 
@@ -79,7 +78,6 @@ class SentenceTransformers(FolderTable, frozen=True, tag="sentence-transformers"
     library: ClassVar[Library] = ("sentence_transformers", "evidence")
 
     def load(self, identity: str, profile: Profile) -> Embedder:
-        """See `FolderTable`."""
         from cotrail.engines.embedding.sentence_transformers import SentenceTransformerEmbedder
 
         prefixes: dict[Side, str] = {"query": self.query_prefix, "text": self.text_prefix}
@@ -87,7 +85,6 @@ class SentenceTransformers(FolderTable, frozen=True, tag="sentence-transformers"
 
     @property
     def digest(self) -> str:
-        """See `FolderTable`."""
         own, prefixes = super().digest, [self.query_prefix, self.text_prefix]
         return hashlib.sha256(msgspec.json.encode([own, *prefixes])).hexdigest() if any(prefixes) else own
 
@@ -96,7 +93,6 @@ class Server(ServerTable, EmbeddingServer, frozen=True, tag_field="engine", tag=
     """An embedder behind a server."""
 
     def load(self, identity: str, limiter: RateLimiter) -> Embedder:
-        """See `ServerTable`."""
         from cotrail.engines.embedding.served import ServedEmbedder
 
         return ServedEmbedder(self, identity, limiter)

@@ -22,7 +22,7 @@ CHARACTERS_AT_ONCE = {"cuda": 262_144, "cpu": 16_384}
 
 
 class SentenceTransformerEmbedder(DeviceReader[str, Vector]):
-    """A model in a folder saved by sentence-transformers; see `DeviceReader`.
+    """A model in a folder saved by sentence-transformers; see `DeviceReader` and `Embedder`.
 
     path: its folder; prefixes: what is put before a text that is searched with, and before one that is searched for. An
     embedding is always the same, so the latest are kept. Raises InputError, NotInstalledError.
@@ -35,14 +35,12 @@ class SentenceTransformerEmbedder(DeviceReader[str, Vector]):
         super().__init__(identity, profile, CHARACTERS_AT_ONCE[self._model.device.type])
 
     def compare(self, comparisons: Sequence[Comparison]) -> list[Embedded]:
-        """See `Embedder`."""
         sentences = dict.fromkeys(text for comparison in comparisons for side in texts(comparison) for text in side)
         with self._turn:
             vectors = self._vectors(list(sentences))
         return [embedded(comparison, vectors) for comparison in comparisons]
 
     def embed(self, texts: Sequence[str], side: Side) -> Sequence[Vector]:
-        """See `Embedder`."""
         marked = [self._prefixes[side] + text for text in texts]
         with self._turn:
             vectors = self._vectors(list(dict.fromkeys(marked)))

@@ -16,8 +16,8 @@ from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.core.results import Embedded
 from cotrail.engines.embedding.cosine_similarity import MOST_EMBEDDINGS, Vector, similarities, texts
 from cotrail.engines.recent_results import RecentResults
+from cotrail.engines.server_address import EmbeddingServer
 from cotrail.engines.server_calls import Metered, ServerCalls, by_index
-from cotrail.engines.text_servers import EmbeddingServer
 from cotrail.errors import BlockedError, ModelChangedError, StepError, TransientStepError
 
 Numbers = list[float] | str
@@ -46,32 +46,28 @@ class _Embeddings(Metered, frozen=True, kw_only=True):
 
 
 class OpenAIEmbeddings:
-    """OpenAI's `/embeddings`."""
+    """OpenAI's `/embeddings`; see `EmbeddingApi`."""
 
     form: Any = _Embeddings
 
     def body(self, server: EmbeddingServer, texts: Sequence[str]) -> dict[str, Any]:
-        """See `EmbeddingApi`."""
         # Numbers are what all servers send unless asked otherwise, and not all take the field.
         encoding = {"encoding_format": "base64"} if server.encoding == "base64" else {}
         return {"model": server.model, "input": list(texts), **encoding, **_dimensions(server)}
 
     def embeddings(self, answer: Any, count: int) -> list[Numbers]:
-        """See `EmbeddingApi`."""
         return by_index(((each.index, each.embedding) for each in answer.data), count)
 
 
 class TEIEmbeddings:
-    """`/embed` of Hugging Face's text-embeddings-inference."""
+    """`/embed` of Hugging Face's text-embeddings-inference; see `EmbeddingApi`."""
 
     form: Any = list[list[float]]
 
     def body(self, server: EmbeddingServer, texts: Sequence[str]) -> dict[str, Any]:
-        """See `EmbeddingApi`."""
         return {"inputs": list(texts), "normalize": True, **_dimensions(server)}
 
     def embeddings(self, answer: Any, count: int) -> list[Numbers]:
-        """See `EmbeddingApi`."""
         return by_index(enumerate(answer), count)
 
 
@@ -103,8 +99,9 @@ def _dimensions(server: EmbeddingServer) -> dict[str, Any]:
 
 
 class ServedEmbedder:
-    """A model that a server runs. Texts that were asked for before are remembered, so that they cost nothing.
+    """A model that a server runs; see `Embedder`.
 
+    Texts that were asked for before are remembered, so that they cost nothing.
     server, identity: its table, and its identity; limiter: shares out what its account may use.
     Raises BlockedError where its API key isn't set.
     """
@@ -119,7 +116,6 @@ class ServedEmbedder:
 
     @property
     def identity(self) -> str:
-        """See `Embedder`."""
         return self._identity
 
     def compare(self, comparisons: Sequence[Comparison]) -> list[Embedded]:

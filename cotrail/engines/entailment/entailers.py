@@ -60,12 +60,11 @@ class EntailmentScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ScriptedEntailer(ScriptedEngine[EntailmentScript]):
-    """Judges by a script."""
+    """Judges by a script; see `Entailer`."""
 
     form = EntailmentScript
 
     def judge(self, pairs: Sequence[EntailmentPair]) -> list[Entailed]:
-        """See `Entailer`."""
         return [self._script.judgement(pair.premise, pair.hypothesis).entailed for pair in pairs]
 
 
@@ -99,7 +98,7 @@ FLOOR = 1e-6
 
 
 class PromptedEntailer:
-    """Asks a language model twice for each pair; a premise that is too long is cut at its end."""
+    """Asks a language model twice for each pair; a premise that is too long is cut at its end; see `Entailer`."""
 
     def __init__(self, model: LanguageModel, identity: str) -> None:
         self._model = model
@@ -145,11 +144,9 @@ class Transformers(FolderTable, frozen=True, tag="transformers"):
 
     @property
     def digest(self) -> str:
-        """See `FolderTable`."""
         return hashlib.sha256(canonical([folder_digest(self.path), self.labels])).hexdigest()
 
     def load(self, identity: str, profile: Profile) -> Entailer:
-        """See `FolderTable`."""
         from cotrail.engines.entailment.transformers import TransformersEntailer
 
         return TransformersEntailer(self.path, identity, profile, self.labels)

@@ -64,7 +64,6 @@ class Transformers(FolderTable, frozen=True, tag="transformers"):
     library: ClassVar[Library] = ("transformers", "evidence")
 
     def load(self, identity: str, profile: Profile) -> Extractor:
-        """See `FolderTable`."""
         from cotrail.engines.extraction.transformers import TransformersExtractor
 
         return TransformersExtractor(self.path, identity, profile)

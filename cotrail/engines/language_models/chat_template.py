@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -122,10 +122,6 @@ class _Generation(Extension):
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
-def _to_json(value: object, **options: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, **options)
-
-
 def _raise_exception(message: str) -> None:
     raise TemplateError(message)
 
@@ -135,7 +131,7 @@ def _environment() -> ImmutableSandboxedEnvironment:
     environment = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, autoescape=False, extensions=[loopcontrols, _Generation]
     )
-    environment.filters["tojson"] = _to_json
+    environment.filters["tojson"] = partial(json.dumps, ensure_ascii=False)
     environment.globals.update(raise_exception=_raise_exception, strftime_now=TODAY.strftime)
     return environment
 

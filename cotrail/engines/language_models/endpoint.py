@@ -150,7 +150,6 @@ class Endpoint(ServerAddress, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def for_long_texts(self) -> str:
-        """See `ServerAddress`."""
         return (
             f"the list of models gives {self.model} a context of {self.context} tokens: give it the server's, or less "
             "where the server doesn't count tokens"

@@ -128,7 +128,7 @@ class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ScriptedModel:
-    """Writes what the script has for a prompt's question. A token is a word.
+    """Writes what the script has for a prompt's question; see `LanguageModel`. A token is a word.
 
     source: a script, its file, or a mapping of the same content.
     name: the identity's name, otherwise the script's.
@@ -141,11 +141,9 @@ class ScriptedModel:
 
     @property
     def identity(self) -> str:
-        """See `LanguageModel`."""
         return self._identity
 
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
-        """See `LanguageModel`."""
         if self._interrupted.is_set() or (cancellation and cancellation.cancelled):
             raise Interrupted
         packed = pack(request.prompt, _words, self._script.context, request.max_tokens)
@@ -176,7 +174,6 @@ class ScriptedModel:
         )
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
-        """See `LanguageModel`."""
         if self._interrupted.is_set():
             raise Interrupted
         check_fits(_words(text) + 1, self._script.context)
@@ -186,7 +183,6 @@ class ScriptedModel:
         return shares(weights)
 
     def interrupt(self) -> None:
-        """See `LanguageModel`."""
         self._interrupted.set()
 
     def _line(self, request: GenerationRequest, question: str, script: ScriptedQuestion | None) -> str:

@@ -4,16 +4,8 @@ import re
 from collections.abc import Sequence
 from enum import Enum, auto
 
+from cotrail.engines.language_models import thinking
 from cotrail.engines.language_models.stop_conditions import GrowingText
-from cotrail.engines.language_models.thinking import (
-    MARKS,
-    Marks,
-    beginnings,
-    is_quoted,
-    mark_pattern,
-    pending,
-    without_frames,
-)
 
 
 class _State(Enum):
@@ -49,7 +41,7 @@ class ThoughtSplitter:
 
     def __init__(
         self,
-        marks: Sequence[Marks] = MARKS,
+        marks: Sequence[thinking.Marks] = thinking.MARKS,
         *,
         inside: bool = False,
         waits: bool = False,
@@ -58,9 +50,9 @@ class ThoughtSplitter:
     ) -> None:
         self._by_opening = {each.opening: each for each in marks}
         self._by_closing = {each.closing: each for each in marks}
-        self._pattern = mark_pattern(tuple(marks))
-        self._beginnings = beginnings((*self._by_opening, *self._by_closing))
-        self._marks: Marks | None = marks[0] if inside else None
+        self._pattern = thinking.mark_pattern(tuple(marks))
+        self._beginnings = thinking.beginnings((*self._by_opening, *self._by_closing))
+        self._marks: thinking.Marks | None = marks[0] if inside else None
         self._any_closing = inside
         self._state = _State.THOUGHT if inside else _State.START
         self._depth = 1
@@ -81,7 +73,7 @@ class ThoughtSplitter:
     @property
     def thoughts(self) -> str:
         """What was thought so far."""
-        return without_frames(self._thoughts.text).strip()
+        return thinking.without_frames(self._thoughts.text).strip()
 
     @property
     def met(self) -> bool:
@@ -128,7 +120,7 @@ class ThoughtSplitter:
                 text.append(self._meet(mark, quoted=quoted))
             place = match.end()
         if certain is None:
-            certain = len(read) - pending(read[place:], self._beginnings)
+            certain = len(read) - thinking.pending(read[place:], self._beginnings)
         text.append(self._take(read[place:certain]))
         self._before, self._rest = read[:certain][-1:] or self._before, read[certain:]
         return self._said("".join(text))
@@ -163,7 +155,7 @@ class ThoughtSplitter:
     def _is_quoted(self, read: str, match: re.Match[str]) -> bool:
         """Return whether a mark is quoted, by the characters around it."""
         before = read[max(0, match.start() - 1) : match.start()] or self._before
-        return self._quotes and is_quoted(before, read[match.end() : match.end() + 1])
+        return self._quotes and thinking.is_quoted(before, read[match.end() : match.end() + 1])
 
     def _said(self, text: str) -> str:
         """The text, which is kept where it may still have to be taken back."""
@@ -293,7 +285,7 @@ class ThoughtSplitter:
                 self._held.add(mark)
         return ""
 
-    def _closes(self, marks: Marks) -> bool:
+    def _closes(self, marks: thinking.Marks) -> bool:
         if self._any_closing:
             self._marks, self._any_closing = marks, False
         return self._marks is not None and self._marks.closing == marks.closing

@@ -27,7 +27,7 @@ Pair = tuple[str, str]
 
 
 class CrossEncoderRater(DeviceReader[Pair, float]):
-    """A classifier with one output in a folder; see `DeviceReader`.
+    """A classifier with one output in a folder; see `DeviceReader` and `Rater`.
 
     path: its folder.
     A score is what its configuration makes of the output: a probability (Quora's duplicates), or the logit itself (MS
@@ -39,7 +39,6 @@ class CrossEncoderRater(DeviceReader[Pair, float]):
         super().__init__(identity, profile, CHARACTERS_AT_ONCE[self._model.device.type])
 
     def rate(self, ratings: Sequence[Rating]) -> list[Rated]:
-        """See `Rater`."""
         pairs = [[(rating.text, each) for each in second_texts(rating)] for rating in ratings]
         with self._turn:
             # By characters: how many tokens a pair has is known only once it is read.

@@ -64,7 +64,7 @@ Side = tuple[str, bool]
 
 
 class LateInteractionRater(DeviceReader[Side, Any]):
-    """A checkpoint of ColBERT in a folder; see `DeviceReader`.
+    """A checkpoint of ColBERT in a folder; see `DeviceReader` and `Rater`.
 
     A query is filled up with mask tokens to `query_maxlen`, which count as its tokens; texts are cut at their ends, and
     their punctuation doesn't count. Raises InputError, NotInstalledError.
@@ -80,7 +80,6 @@ class LateInteractionRater(DeviceReader[Side, Any]):
         self._skipped = torch.tensor(sorted({each for each in skipped if each != self._tokenizer.unk_token_id}))
 
     def rate(self, ratings: Sequence[Rating]) -> list[Rated]:
-        """See `Rater`."""
         asked = [((rating.text, True), [(each, False) for each in second_texts(rating)]) for rating in ratings]
         with self._turn, torch.inference_mode():
             sides = dict.fromkeys(side for query, texts in asked if texts for side in (query, *texts))

@@ -18,7 +18,7 @@ from cotrail.engines.language_models.result import shares
 from cotrail.engines.model_folders import hugging_face_folder
 from cotrail.engines.prompted import Prompted, each_once, probabilities
 from cotrail.engines.script_files import ScriptedEngine
-from cotrail.engines.text_servers import RerankServer
+from cotrail.engines.server_address import RerankServer
 
 # Scripted rater: returns the scores of a script.
 
@@ -35,12 +35,11 @@ class RatingScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class ScriptedRater(ScriptedEngine[RatingScript]):
-    """Scores by a script."""
+    """Scores by a script; see `Rater`."""
 
     form = RatingScript
 
     def rate(self, ratings: Sequence[Rating]) -> list[Rated]:
-        """See `Rater`."""
         return [self._rated(each) for each in ratings]
 
     def _rated(self, rating: Rating) -> Rated:
@@ -91,7 +90,6 @@ class CrossEncoders(FolderTable, frozen=True, tag="sentence-transformers"):
     library: ClassVar[Library] = ("sentence_transformers", "evidence")
 
     def load(self, identity: str, profile: Profile) -> Rater:
-        """See `FolderTable`."""
         from cotrail.engines.rating.cross_encoder import CrossEncoderRater
 
         return CrossEncoderRater(self.path, identity, profile)
@@ -103,7 +101,6 @@ class LateInteraction(FolderTable, frozen=True, tag="late-interaction"):
     library: ClassVar[Library] = ("transformers", "evidence")
 
     def load(self, identity: str, profile: Profile) -> Rater:
-        """See `FolderTable`."""
         from cotrail.engines.rating.late_interaction import LateInteractionRater
 
         return LateInteractionRater(self.path, identity, profile)
@@ -113,7 +110,6 @@ class Server(ServerTable, RerankServer, frozen=True, tag_field="engine", tag="se
     """A rater behind a server."""
 
     def load(self, identity: str, limiter: RateLimiter) -> Rater:
-        """See `ServerTable`."""
         from cotrail.engines.rating.served import ServedRater
 
         return ServedRater(self, identity, limiter)
@@ -139,5 +135,5 @@ RATERS: EngineCatalogue[Rater] = EngineCatalogue(
         "prompted": Prompted((_prompt("passage", "query"), ANSWERS), PromptedRater),
     },
 )
-"""Two of duplicates, one of relevance, and the run's own language model. None is a default: what a score means, and so a
-system's threshold, is the model's."""
+"""Two of duplicates, one of relevance, and the run's own language model. None is a default: what a score means,
+and with that a system's threshold, is the model's."""

@@ -11,8 +11,8 @@ from cotrail.core.ports.encoders import DECIMALS, Rating, second_texts
 from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.core.results import Rated
 from cotrail.engines.recent_results import RecentResults
+from cotrail.engines.server_address import RerankServer
 from cotrail.engines.server_calls import Metered, ServerCalls, by_index
-from cotrail.engines.text_servers import RerankServer
 from cotrail.errors import StepError
 
 MOST_REQUESTS = 1024
@@ -43,7 +43,7 @@ class _Scored(Struct, frozen=True):
 
 
 class ServedRater:
-    """A model that a server runs.
+    """A model that a server runs; see `Rater`.
 
     server, identity: its table, and its identity; limiter: shares out what its account may use.
     Each rating is a request, or several where it has more texts than `batch_size`; never do two share one, since some
@@ -59,7 +59,6 @@ class ServedRater:
 
     @property
     def identity(self) -> str:
-        """See `Rater`."""
         return self._identity
 
     def rate(self, ratings: Sequence[Rating]) -> list[Rated]:
@@ -90,7 +89,8 @@ class ServedRater:
     def _asked(self, request: _Request) -> list[float]:
         sent, count = [request.text, *request.others], len(request.others)
         if self._server.api == "tei":
-            scored = self._calls.ask(self._tei_body(request), list[_Scored], sent)
+            body = {"query": request.text, "texts": list(request.others), "raw_scores": self._server.raw_scores}
+            scored = self._calls.ask(body, list[_Scored], sent)
             scores = by_index(((each.index, each.score) for each in scored), count)
         else:
             reranking = self._calls.ask(self._body(request), _Reranking, sent)
@@ -102,9 +102,6 @@ class ServedRater:
     def _body(self, request: _Request) -> dict[str, Any]:
         others = list(request.others)
         return {"model": self._server.model, "query": request.text, "documents": others, "top_n": len(others)}
-
-    def _tei_body(self, request: _Request) -> dict[str, Any]:
-        return {"query": request.text, "texts": list(request.others), "raw_scores": self._server.raw_scores}
 
 
 def _rated(rating: Rating, answered: Sequence[dict[str, float]]) -> Rated:

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from cotrail.evaluation.judging.agreement import cohens_kappa
+from cotrail.evaluation.judging.tallies import cohens_kappa
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
 
 # The causes of a wrong answer, in their order of precedence.

@@ -161,12 +161,9 @@ def explain(record: QuestionRecord) -> Explanation | None:
 
 
 def _form(record: QuestionRecord, _: Fates) -> str:
-    forms = (same_but_for_form(record.scoring, record.scene, each, record.answers) for each in _given(record))
+    given = dict.fromkeys((record.short, record.answer))
+    forms = (same_but_for_form(record.scoring, record.scene, each, record.answers) for each in given)
     return next(filter(None, forms), "")
-
-
-def _given(record: QuestionRecord) -> Iterator[str]:
-    yield from dict.fromkeys((record.short, record.answer))
 
 
 def _reader(record: QuestionRecord, fates: Fates) -> str:

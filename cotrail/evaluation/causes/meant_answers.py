@@ -4,17 +4,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from cotrail.engines.knowledge.words import STOP_WORDS
-from cotrail.evaluation.causes.names_in_texts import (
-    HARMLESS,
-    INTRODUCING,
-    MOST_IN_NAME,
-    MOST_PLACES,
-    TELLING,
-    Scene,
-    ends_clause,
-    places,
-    whole_name,
-)
+from cotrail.evaluation.causes import names_in_texts
 from cotrail.evaluation.causes.plain_words import UNITS, Reading, is_number, listed, plain, read, stands_in
 
 MOST_BESIDE, MOST_IN_LIST = 40, 60
@@ -27,10 +17,10 @@ _ALL = frozenset(listed("all"))
 _BESIDES = frozenset(listed("besides"))
 """Before a text, these say that it is something else."""
 
-NO_DETAIL = _NEGATIONS | TELLING
+NO_DETAIL = _NEGATIONS | names_in_texts.TELLING
 """Words without which an answer is another one."""
 
-_KINDS = HARMLESS.union(listed("kinds"))
+_KINDS = names_in_texts.HARMLESS.union(listed("kinds"))
 """What may be "of" an answer and is that answer: "the town of Marl"."""
 
 _ITEM_MARKS = frozenset(",;/|\n•")
@@ -40,7 +30,7 @@ _STEM = 5
 """Letters that words of one family have in common at least: designer, designed."""
 
 
-def means(text: str, span: str, scene: Scene, also: frozenset[str] = frozenset()) -> bool:
+def means(text: str, span: str, scene: names_in_texts.Scene, also: frozenset[str] = frozenset()) -> bool:
     """Return whether a text has a span's words and means them, at one place at least.
 
     It doesn't where they are a part of another name, as that is found in the text or in the paragraphs; where their
@@ -50,14 +40,14 @@ def means(text: str, span: str, scene: Scene, also: frozenset[str] = frozenset()
     also: words that may stand in one list with them.
     """
     reading, words = read(text), tuple(plain(span).split())
-    found = list(islice(places(reading, words), MOST_PLACES))
+    found = list(islice(names_in_texts.places(reading, words), names_in_texts.MOST_PLACES))
     if stands_in(" ".join(words), plain(scene.question)):
         found = found[:1] if found[:1] == [0] else []
     names = scene.names(words) if found else frozenset[tuple[str, ...]]()
     is_name = any(each.isupper() or each.isdigit() for each in span)
     for first in found:
         end = first + len(words)
-        whole = whole_name(reading, first, end, scene, names)
+        whole = names_in_texts.whole_name(reading, first, end, scene, names)
         if (
             whole is not None
             and not _is_denied(reading, *whole)
@@ -69,7 +59,7 @@ def means(text: str, span: str, scene: Scene, also: frozenset[str] = frozenset()
     return False
 
 
-def states(sentence: str, span: str, scene: Scene, also: frozenset[str] = frozenset()) -> bool:
+def states(sentence: str, span: str, scene: names_in_texts.Scene, also: frozenset[str] = frozenset()) -> bool:
     """Return whether a sentence says that a span is what was asked for, and doesn't just mention it.
 
     The span is all of it, or ends its phrase ("American", not "an American bridge") and stands behind "is" and its
@@ -82,9 +72,13 @@ def states(sentence: str, span: str, scene: Scene, also: frozenset[str] = frozen
         return True
     relations = {word[:_STEM] for word in scene.asked & {plain(each) for each in scene.small} - STOP_WORDS}
     related = any(word.plain[:_STEM] in relations and word.plain not in words for word in reading.words)
-    for first in islice(places(reading, words), MOST_PLACES):
+    for first in islice(names_in_texts.places(reading, words), names_in_texts.MOST_PLACES):
         end = first + len(words)
-        ends = end == len(reading.words) or ends_clause(reading, end) or reading.words[end].plain in STOP_WORDS | UNITS
+        ends = (
+            end == len(reading.words)
+            or names_in_texts.ends_clause(reading, end)
+            or reading.words[end].plain in STOP_WORDS | UNITS
+        )
         if ends and (related or (first and reading.words[first - 1].plain in _COPULAS)):
             return True
     return False
@@ -92,7 +86,7 @@ def states(sentence: str, span: str, scene: Scene, also: frozenset[str] = frozen
 
 def _is_denied(reading: Reading, first: int, end: int) -> bool:
     for number in range(first - 1, max(first - MOST_BESIDE, 0) - 1, -1):
-        if ends_clause(reading, number + 1):
+        if names_in_texts.ends_clause(reading, number + 1):
             break
         word = reading.words[number].plain
         if word == "but":
@@ -102,7 +96,7 @@ def _is_denied(reading: Reading, first: int, end: int) -> bool:
         if _is_negation(reading, number):
             return True
     for number in range(end, min(end + MOST_BESIDE, len(reading.words))):
-        if ends_clause(reading, number) or reading.words[number].plain == "but":
+        if names_in_texts.ends_clause(reading, number) or reading.words[number].plain == "but":
             break
         denies = reading.words[number].plain != "not" or (number > end and reading.words[number - 1].plain != "and")
         if denies and _is_negation(reading, number):
@@ -114,7 +108,7 @@ def _is_negation(reading: Reading, number: int) -> bool:
     return reading.words[number].plain in _NEGATIONS or reading.raw(number).casefold().endswith(("n't", "n’t"))  # noqa: RUF001
 
 
-def _is_compound(reading: Reading, first: int, end: int, scene: Scene) -> bool:
+def _is_compound(reading: Reading, first: int, end: int, scene: names_in_texts.Scene) -> bool:
     """Return whether a common noun is a part of another one: "table tennis", "copper wire"."""
 
     def says_more(number: int) -> bool:
@@ -127,10 +121,10 @@ def _is_compound(reading: Reading, first: int, end: int, scene: Scene) -> bool:
     return begins and reading.gap(first).strip() in {"", "-"} and says_more(first - 1)
 
 
-def _is_of_another(reading: Reading, first: int, end: int, scene: Scene) -> bool:
+def _is_of_another(reading: Reading, first: int, end: int, scene: names_in_texts.Scene) -> bool:
     """Return whether the words before a text say that something else is meant, which only has to do with it."""
     words = [word.plain for word in reading.words]
-    if not first or ends_clause(reading, first):
+    if not first or names_in_texts.ends_clause(reading, first):
         return _is_told_of(reading, first, end, scene)
     before = words[first - 1]
     if before in _BESIDES - scene.asked or words[max(first - 2, 0) : first] == ["up", "to"]:
@@ -146,20 +140,22 @@ def _is_of_another(reading: Reading, first: int, end: int, scene: Scene) -> bool
     return _is_told_of(reading, first, end, scene)
 
 
-def _is_told_of(reading: Reading, first: int, end: int, scene: Scene) -> bool:
+def _is_told_of(reading: Reading, first: int, end: int, scene: names_in_texts.Scene) -> bool:
     """Return whether a text is said of another name, with which the answer begins: "Grett, where Ada Lund was born"."""
-    head = next((n for n in range(1, min(first, MOST_IN_NAME) + 1) if ends_clause(reading, n)), 0)
+    head = next(
+        (n for n in range(1, min(first, names_in_texts.MOST_IN_NAME) + 1) if names_in_texts.ends_clause(reading, n)), 0
+    )
     words = tuple(word.plain for word in reading.words)
     if not head or not all(reading.is_capital(number) for number in range(head)) or reading.text.isupper():
         return False
-    if {*words[:head]} <= STOP_WORDS | INTRODUCING | HARMLESS | scene.asked:
+    if {*words[:head]} <= STOP_WORDS | names_in_texts.INTRODUCING | names_in_texts.HARMLESS | scene.asked:
         return False
     bracketed = "(" in reading.gap(first) and (end == len(words) or ")" in reading.gap(end))
     adjacent = head == first and scene.has(" ".join(words[:end]))
     return not (bracketed or adjacent or words[first - 1] in {"as", "called", "named"})
 
 
-def _is_guess(reading: Reading, first: int, end: int, scene: Scene, also: frozenset[str]) -> bool:
+def _is_guess(reading: Reading, first: int, end: int, scene: names_in_texts.Scene, also: frozenset[str]) -> bool:
     """Return whether words are one of several guesses, joined to another by "or", "and", "/" or in a list."""
     words = [word.plain for word in reading.words]
 
@@ -175,7 +171,7 @@ def _is_guess(reading: Reading, first: int, end: int, scene: Scene, also: frozen
     return _is_listed(reading, first, end, scene, also)
 
 
-def _is_listed(reading: Reading, first: int, end: int, scene: Scene, also: frozenset[str]) -> bool:
+def _is_listed(reading: Reading, first: int, end: int, scene: names_in_texts.Scene, also: frozenset[str]) -> bool:
     """Return whether words are an item of a list of guesses, as "Marl, Kolm" is where the paragraphs know of a Kolm."""
     words = tuple(_plain(reading, range(len(reading.words))))
     if len(words) > MOST_IN_LIST:
@@ -212,15 +208,15 @@ def _said(reading: Reading, item: range) -> range:
 
 
 def _is_aside(words: tuple[str, ...], also: frozenset[str]) -> bool:
-    return (also | INTRODUCING).issuperset(words) or all(map(is_number, words))
+    return (also | names_in_texts.INTRODUCING).issuperset(words) or all(map(is_number, words))
 
 
 def _introduces(word: str) -> bool:
-    return word in INTRODUCING or word == "maybe" or word.endswith("ly")
+    return word in names_in_texts.INTRODUCING or word == "maybe" or word.endswith("ly")
 
 
 def _is_short_item(reading: Reading, item: range) -> bool:
-    return len(item) < MOST_IN_NAME and STOP_WORDS.isdisjoint(_plain(reading, item))
+    return len(item) < names_in_texts.MOST_IN_NAME and STOP_WORDS.isdisjoint(_plain(reading, item))
 
 
 def _items(reading: Reading) -> list[range]:

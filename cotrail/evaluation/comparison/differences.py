@@ -21,14 +21,8 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cotrail.evaluation.metrics import confidence_intervals
 from cotrail.evaluation.metrics.bounded_means import counted, mean_p_value, student_t_tail
-from cotrail.evaluation.metrics.confidence_intervals import (
-    ALIKE,
-    ConfidenceInterval,
-    Method,
-    confidence_interval,
-    confidence_sequence,
-)
 
 ALPHA = 0.05
 """The probability, over a family of comparisons, of calling equal systems different."""
@@ -112,7 +106,7 @@ class DifferenceInterval(Struct, frozen=True, kw_only=True):
     low: float
     high: float
     level: float
-    method: Method
+    method: confidence_intervals.Method
 
     @property
     def side(self) -> float:
@@ -215,7 +209,7 @@ def difference_interval(differences: Sequence[float], span: float, level: float 
     span: the largest possible difference, the best possible score less the worst. None without differences, and for
     numbers of things that all differ alike.
     """
-    return _interval(confidence_interval(differences, span, -span, level), level)
+    return _interval(confidence_intervals.confidence_interval(differences, span, -span, level), level)
 
 
 def anytime_interval(differences: Sequence[float], span: float, level: float = 0.95) -> DifferenceInterval | None:
@@ -223,7 +217,9 @@ def anytime_interval(differences: Sequence[float], span: float, level: float = 0
 
     span: see `difference_interval`. None without differences.
     """
-    return _interval(confidence_sequence(differences, highest=span, lowest=-span, level=level), level)
+    return _interval(
+        confidence_intervals.confidence_sequence(differences, highest=span, lowest=-span, level=level), level
+    )
 
 
 def difference_test(differences: Sequence[float], span: float) -> DifferenceTest | None:
@@ -236,7 +232,7 @@ def difference_test(differences: Sequence[float], span: float) -> DifferenceTest
         return DifferenceTest(p_value=mean_p_value(points, -span, span), method="mcnemar" if exact else "gaffke")
     count, mean = len(differences), mean_difference(differences)
     spread = stdev(differences) if count > 1 else 0.0
-    if spread < ALIKE:  # then their signs say all that there is to say
+    if spread < confidence_intervals.ALIKE:  # then their signs say all that there is to say
         return DifferenceTest(p_value=min(1.0, 2.0 ** (1 - count)) if mean else 1.0, method="student-t")
     tail = student_t_tail(abs(mean) * sqrt(count) / spread, count - 1)
     return DifferenceTest(p_value=min(1.0, 2 * tail), method="student-t")
@@ -291,10 +287,10 @@ def _verdict(side: float, span: float) -> Verdict:
 
 
 def _matters(mean: float | None, demands: Demands) -> bool:
-    return abs(mean or 0.0) > demands.least - ALIKE
+    return abs(mean or 0.0) > demands.least - confidence_intervals.ALIKE
 
 
-def _interval(found: ConfidenceInterval | None, level: float) -> DifferenceInterval | None:
+def _interval(found: confidence_intervals.ConfidenceInterval | None, level: float) -> DifferenceInterval | None:
     if found is None:
         return None
     return DifferenceInterval(low=found.low, high=found.high, level=level, method=found.method)

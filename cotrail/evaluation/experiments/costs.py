@@ -1,57 +1,28 @@
-"""Costs of runs, as tables show them: model calls, searches, tokens and time."""
+"""Runs of experiments as they are recorded, and their costs: model calls, searches, tokens and time."""
 
+import tomllib
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
 from cotrail.core.money import NOTHING_SPENT, Spent
 from cotrail.core.money import total as total_spent
+from cotrail.core.prompts import Prompt
+from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.evaluation.experiments.report_tables import Column, ReportTable, TableRow, Value, listing
+from cotrail.evaluation.metrics.factual_errors import AnnotatedChain
+from cotrail.evaluation.metrics.metric import QuestionScores
 
-_TOKENS = (
-    Column("prompt_tokens", "Tokens read", "count"),
-    Column("cached_prompt_tokens", "of them cached", "count"),
-    Column("generated_tokens", "Tokens written", "count"),
+_WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+SPENT_COLUMNS, (DOLLARS,), STEPS, TOTALS = (
+    tuple(Column(*column) for column in columns) for columns in _WORDS["columns"].values()
 )
-DOLLARS = Column("dollars", "US dollars", "dollars")
-SPENT_COLUMNS = (Column("model_calls", "Model calls", "decimal"), *_TOKENS, Column("seconds", "Computed in", "seconds"))
-STEPS = (
-    Column("steps", "Steps", "count"),
-    Column("adopted", "of them adopted", "count"),
-    Column("limited", "Questions ended at a limit", "count"),
-)
-TOTALS = (
-    Column("stage", "Runs to"),
-    Column("runs", "Runs", "count"),
-    Column("work", "Work"),
-    Column("steps", "Steps", "count"),
-    Column("model_calls", "Model calls", "count"),
-    Column("searches", "Searches", "count"),
-    *_TOKENS,
-    DOLLARS,
-    Column("model_seconds", "Model calls computed in", "seconds"),
-    Column("executions", "Executions", "count"),
-    Column("seconds", "All steps computed in", "seconds"),
-)
-
-PER_QUESTION_NOTE = (
-    "Calls, tokens and time are those of an answered question on average; steps are those of all questions. A step "
-    "that was adopted counts with what it took when it was computed."
-)
-PER_ASKED_NOTE = (
-    "Calls, tokens, time and dollars are those of a question on average, of all that the scores are means of, and "
-    "steps are theirs. A step that was adopted counts with what it took when it was computed."
-)
-ADOPTED_NOTE = (
-    "An adopted step counts as asked for in every run that has it, with what it took where it was computed; only what "
-    "was made was spent. Dollars are of all calls of language models that were paid, those without an answer too."
-)
-LOST_NOTE = (
-    "Executions without a result were spent too, and are in none of the other rows: {}. Their tokens aren't known."
-)
+PER_QUESTION_NOTE, PER_ASKED_NOTE, ADOPTED_NOTE, LOST_NOTE = _WORDS["notes"].values()
 
 
 class Work(Struct, frozen=True, kw_only=True):
@@ -174,3 +145,102 @@ def _stage_rows(stage: str | None, costs: Sequence[Cost]) -> Iterator[TableRow]:
         yield TableRow(
             values={**about, "work": "without a result", "executions": executions, "seconds": of_all.lost_seconds}
         )
+
+
+class ModelCall(Struct, frozen=True, kw_only=True):
+    """A finished call of a language model; prompt: as it was asked for, before it was cut to the model's context."""
+
+    prompt: Prompt
+    written: str
+
+
+class RecordedQuestion(Struct, frozen=True, kw_only=True):
+    """A question of a run as it stands.
+
+    answer: None if there is none (yet); scores: by the metrics of the run's dataset.
+    details: of the answer, in the type that the system names. chain: the sentences of its chain of thought, or of its
+        reader's; empty while it isn't finished.
+    paragraphs: all that its searches found, in their order.
+    cost: what its steps asked for so far. ended: whether it has an answer or failed.
+    asked: whether it has, or may yet; what was cancelled, or left over by a budget, is in no figure.
+    """
+
+    key: str
+    text: str
+    answers: tuple[str, ...]
+    answer: str | None
+    kinds: Mapping[str, str]
+    scores: QuestionScores
+    details: Struct | None = None
+    chain: tuple[str, ...] = ()
+    gold: tuple[GoldParagraph, ...] = ()
+    paragraphs: tuple[Paragraph, ...] = ()
+    cost: QuestionCost = QuestionCost()
+    ended: bool = True
+    asked: bool = True
+
+
+class RecordedRun(Struct, frozen=True, kw_only=True):
+    """A run as it stands.
+
+    settings: of its system, in the type that it names. dataset: the format of its questions; corpus: the names of its
+        corpora; None if nothing is retrieved.
+    questions: read while they are iterated over, once; size: how many they are, of which `unasked` were cancelled or
+        left over by a budget.
+    calls: by the name of a kind of action, the calls of each question that has any, by its key.
+    annotations: the chains that people have marked. ends: the number of questions by what ended them.
+    until: the rule by which it stops asking questions, empty where it has none.
+    pins: the identities of the engines of further roles, and the revisions of knowledge sources; see `Binding`.
+    """
+
+    id: str
+    system: str
+    settings: Any
+    dataset: str
+    model: str
+    corpus: str | None
+    questions: Iterable[RecordedQuestion]
+    calls: Callable[[str], Iterable[tuple[str, Sequence[ModelCall]]]]
+    annotations: tuple[AnnotatedChain, ...]
+    finished: int
+    cost: Cost
+    size: int = 0
+    unasked: int = 0
+    until: str = ""
+    ends: Mapping[str, int] = {}
+    pins: Mapping[str, str] = {}
+
+
+class ReadQuestion(Struct, frozen=True, kw_only=True):
+    """A question of a run, as a paper's tables need it."""
+
+    key: str
+
+    @property
+    @abstractmethod
+    def has_answer(self) -> bool:
+        """Whether it has an answer, be it an empty one."""
+
+
+Q = TypeVar("Q", bound=ReadQuestion)
+
+
+class ReadRun(Struct, Generic[Q], frozen=True, kw_only=True):
+    """A run, as a paper's tables need it; id: its name in tables; questions: those that were asked, `unasked` aside."""
+
+    id: str
+    dataset: str
+    model: str
+    questions: tuple[Q, ...]
+    cost: Cost | None = None
+    unasked: int = 0
+
+    @property
+    def answered(self) -> int:
+        """Number of questions that have an answer, including empty ones."""
+        return sum(each.has_answer for each in self.questions)
+
+    @property
+    def is_answered(self) -> bool:
+        """Return whether every question has an answer."""
+        return self.answered == len(self.questions) + self.unasked

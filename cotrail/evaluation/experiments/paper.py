@@ -19,7 +19,7 @@ from cotrail.data.datasets.loading import form_of, load_questions
 from cotrail.data.datasets.sampling import sample_questions
 from cotrail.data.demonstrations.sets import RELEASED, in_form, listed_set, read_demonstrations
 from cotrail.errors import DemonstrationError, InputError
-from cotrail.evaluation.experiments.recorded import RecordedRun
+from cotrail.evaluation.experiments.costs import RecordedRun
 from cotrail.evaluation.experiments.report_tables import NO_RESULTS, ExperimentReport
 from cotrail.evaluation.metrics.corpus_coverage import located
 from cotrail.evaluation.metrics.metric import QuestionScores

@@ -10,16 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.data.datasets.registry import DATASETS
-from cotrail.evaluation.experiments.report_tables import (
-    Column,
-    EMAndF1,
-    Mean,
-    ReportTable,
-    TableRow,
-    Unit,
-    Value,
-    listing,
-)
+from cotrail.evaluation.experiments import report_tables
 
 FOLDER = Path(__file__).parent / "published"
 
@@ -32,7 +23,7 @@ SHARED = ("backbone", "corpus", "k", "questions", "points")
 OWN = ("said", "model", "layouts", "names")
 """What a file has for the paper's own experiments."""
 
-SHARES: frozenset[Unit | None] = frozenset(("percent", "score", "gain"))
+SHARES: frozenset[report_tables.Unit | None] = frozenset(("percent", "score", "gain"))
 """Units of values that are printed as points out of 100."""
 
 Measure = Literal["score", "misled"]
@@ -118,10 +109,12 @@ def dataset_title(dataset: str) -> str:
     return DATASETS[dataset].title if dataset in DATASETS else dataset
 
 
-def table_rows(table: PublishedTable, model: str, places: Mapping[str, str] | None = None) -> tuple[TableRow, ...]:
+def table_rows(
+    table: PublishedTable, model: str, places: Mapping[str, str] | None = None
+) -> tuple[report_tables.TableRow, ...]:
     """Its rows with a column for each dataset; places: other names of these columns."""
     return tuple(
-        TableRow(
+        report_tables.TableRow(
             values={"label": row.label, "model": model, **{(places or {}).get(d, d): v for d, v in row.scores.items()}},
             published=row.where,
         )
@@ -182,8 +175,8 @@ class Layout(Struct, frozen=True, kw_only=True):
 
     name: str
     title: str
-    columns: tuple[Column, ...]
-    rows: tuple[TableRow, ...] = ()
+    columns: tuple[report_tables.Column, ...]
+    rows: tuple[report_tables.TableRow, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -193,11 +186,11 @@ class Layout(Struct, frozen=True, kw_only=True):
 
     def filled(
         self,
-        own: Sequence[TableRow],
+        own: Sequence[report_tables.TableRow],
         *notes: str,
-        across: Sequence[Column] = (),
-        order: Callable[[TableRow], Any] | None = None,
-    ) -> ReportTable | None:
+        across: Sequence[report_tables.Column] = (),
+        order: Callable[[report_tables.TableRow], Any] | None = None,
+    ) -> report_tables.ReportTable | None:
         """The table with own rows before the paper's of the same `label`, in the paper's order; None without own rows.
 
         Labels that the paper lacks come first; rows of the paper that have none of the values are left out.
@@ -208,7 +201,7 @@ class Layout(Struct, frozen=True, kw_only=True):
         theirs = [row for row in self.rows if row.values.keys() & values]
         places = {row.values.get("label"): place for place, row in reversed(list(enumerate(theirs)))}
         rows = sorted((*own, *theirs), key=order or (lambda row: places.get(row.values.get("label"), 0)))
-        return listing(self.name, self.title, columns, rows, notes=(*self.notes, *notes)) if own else None
+        return report_tables.listing(self.name, self.title, columns, rows, notes=(*self.notes, *notes)) if own else None
 
 
 class Printed(Struct, frozen=True, kw_only=True):
@@ -232,7 +225,7 @@ def printed(name: str, places: Mapping[str, str] | None = None) -> Printed:
 
 def _layout(of: str, shared: Mapping[str, Any], layout: Mapping[str, Any], places: Mapping[str, str] | None) -> Layout:
     """A layout with what its rows have in common written out in each; shared: what those of all layouts have."""
-    columns = tuple(Column(*column) for column in layout["columns"])
+    columns = tuple(report_tables.Column(*column) for column in layout["columns"])
     units = {column.name: column.unit for column in columns}
     of_all = {"where": layout.get("where"), **shared, **layout.get("of_all", {})}
     rows = tuple(_printed_row({**of_all, **row}, units) for row in layout.get("rows", ()))
@@ -242,22 +235,22 @@ def _layout(of: str, shared: Mapping[str, Any], layout: Mapping[str, Any], place
     return Layout(name=layout["name"], title=layout["title"], columns=columns, rows=rows, notes=notes)
 
 
-def _printed_row(row: Mapping[str, Any], units: Mapping[str, Unit]) -> TableRow:
+def _printed_row(row: Mapping[str, Any], units: Mapping[str, report_tables.Unit]) -> report_tables.TableRow:
     values = {name: _printed_value(value, units.get(name, units.get(ACROSS))) for name, value in row.items()}
-    return TableRow(values=_without(values, "where"), published=row["where"])
+    return report_tables.TableRow(values=_without(values, "where"), published=row["where"])
 
 
-def _printed_value(value: Any, unit: Unit | None) -> Value:
+def _printed_value(value: Any, unit: report_tables.Unit | None) -> report_tables.Value:
     """A value with shares from 0 to 1: a number, a mean and its deviation, or EM and F1."""
     match value:
         case dict():
-            em, f1 = (Mean(mean=_share(value[each])) if each in value else None for each in ("em", "f1"))
-            return EMAndF1(em=em, f1=f1)
+            em, f1 = (report_tables.Mean(mean=_share(value[each])) if each in value else None for each in ("em", "f1"))
+            return report_tables.EMAndF1(em=em, f1=f1)
         case [mean, deviation]:
-            return Mean(mean=_share(mean), deviation=_share(deviation))
+            return report_tables.Mean(mean=_share(mean), deviation=_share(deviation))
         case int() | float() if unit in SHARES:
             return _share(value)
-    printed_value: Value = value
+    printed_value: report_tables.Value = value
     return printed_value
 
 

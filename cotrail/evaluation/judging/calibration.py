@@ -19,7 +19,7 @@ from cotrail.common import text_files
 from cotrail.common.json_files import decode, is_object, lines
 from cotrail.common.nearest import refused_choice
 from cotrail.errors import InputError
-from cotrail.evaluation.judging.agreement import Kappa, Share, Verdicts, cohens_kappa, share
+from cotrail.evaluation.judging.tallies import Kappa, Share, Verdicts, cohens_kappa, share
 from cotrail.evaluation.metrics.confidence_intervals import LEVEL
 
 # Files of people's labels, by which a judge is calibrated: JSON Lines, or a table separated by tabs or commas.

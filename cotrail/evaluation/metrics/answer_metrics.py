@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import contains
+from pathlib import Path
 
 from cotrail.common.answer_normalization import normalized, rouge_l
+from cotrail.common.toml_files import read_toml
 from cotrail.data.datasets.spec import Scoring
 from cotrail.evaluation.metrics.answer_scores import tuning_f1
 from cotrail.evaluation.metrics.drop import published_spans
-from cotrail.evaluation.metrics.metric import ScoredQuestion
+from cotrail.evaluation.metrics.metric import Metric, ScoredQuestion
 from cotrail.evaluation.metrics.supporting_paragraphs import (
     SupportScores,
     answer_support_recall,
@@ -132,3 +134,18 @@ SCORES: Mapping[str, Callable[[ScoredQuestion], float | None]] = {
     "mrr": lambda question: reciprocal_rank(question.judged),
 }
 """By the names of `metrics.toml`: the value of a question, None where its dataset publishes nothing to compare with."""
+
+
+_DESCRIBED = read_toml(Path(__file__).with_name("metrics.toml"))
+
+METRICS = {name: Metric(name=name, score=SCORES[name], **said) for name, said in _DESCRIBED.items()}
+"""The metrics by name; extensions add to them."""
+
+BUILT_IN = frozenset(METRICS)
+"""The names of those that every process knows."""
+
+
+def main_metrics() -> tuple[Metric, ...]:
+    """The main metrics, by rank."""
+    ranked = ((metric.rank, metric) for metric in METRICS.values() if metric.rank is not None)
+    return tuple(metric for _, metric in sorted(ranked, key=lambda pair: pair[0]))

@@ -7,14 +7,7 @@ from msgspec import Struct
 
 from cotrail.common.answer_normalization import normalized
 from cotrail.data.datasets.spec import RuleName, Scoring
-from cotrail.evaluation.metrics.drop import (
-    FULL_OVERLAP,
-    NO_OVERLAP,
-    AnswerScores,
-    drop_scores,
-    predicted_spans,
-    published_spans,
-)
+from cotrail.evaluation.metrics import drop
 from cotrail.faithfulness.tasks import VERDICTS
 
 # Exact match and word overlap of two answers, as the official scripts of HotpotQA, MuSiQue and KILT compute them.
@@ -26,37 +19,39 @@ from cotrail.faithfulness.tasks import VERDICTS
 _VERDICTS = {"yes", "no", "noanswer"}
 
 
-def hotpotqa_scores(prediction: str, answer: str) -> AnswerScores:
+def hotpotqa_scores(prediction: str, answer: str) -> drop.AnswerScores:
     """HotpotQA's scores: yes, no and noanswer score 0 against anything else, even if they share words."""
     predicted, gold = normalized(prediction), normalized(answer)
     if predicted != gold and not _VERDICTS.isdisjoint((predicted, gold)):
-        return NO_OVERLAP
+        return drop.NO_OVERLAP
     return _overlap(predicted, gold)
 
 
-def musique_scores(prediction: str, answer: str) -> AnswerScores:
+def musique_scores(prediction: str, answer: str) -> drop.AnswerScores:
     """MuSiQue's and SQuAD 2's scores: an answer without words matches another such answer, and nothing else."""
     predicted, gold = normalized(prediction), normalized(answer)
     if not predicted and not gold:
-        return FULL_OVERLAP
+        return drop.FULL_OVERLAP
     return _overlap(predicted, gold)
 
 
-def kilt_scores(prediction: str, answer: str) -> AnswerScores:
+def kilt_scores(prediction: str, answer: str) -> drop.AnswerScores:
     """KILT's scores: an empty prediction scores 0; other texts without words match exactly and overlap in nothing."""
-    return _overlap(normalized(prediction), normalized(answer)) if prediction.strip() else NO_OVERLAP
+    return _overlap(normalized(prediction), normalized(answer)) if prediction.strip() else drop.NO_OVERLAP
 
 
-def _overlap(predicted: str, gold: str) -> AnswerScores:
+def _overlap(predicted: str, gold: str) -> drop.AnswerScores:
     if predicted and predicted == gold:
-        return FULL_OVERLAP
+        return drop.FULL_OVERLAP
     em = float(predicted == gold)
     words, gold_words = predicted.split(), gold.split()
     if set(words).isdisjoint(gold_words):
-        return AnswerScores(em=em, f1=0.0, precision=0.0, recall=0.0)
+        return drop.AnswerScores(em=em, f1=0.0, precision=0.0, recall=0.0)
     shared = (Counter(words) & Counter(gold_words)).total()
     precision, recall = shared / len(words), shared / len(gold_words)
-    return AnswerScores(em=em, f1=2 * precision * recall / (precision + recall), precision=precision, recall=recall)
+    return drop.AnswerScores(
+        em=em, f1=2 * precision * recall / (precision + recall), precision=precision, recall=recall
+    )
 
 
 # Accuracy of answers that are labels: yes/no (StrategyQA), true/false (INFOTABS), FEVER's two or three.
@@ -83,9 +78,9 @@ class Accuracy(Struct, frozen=True, kw_only=True):
         return (self.right + self.unclear / 2) / self.of
 
 
-def verdict_scores(prediction: str, answer: str) -> AnswerScores:
+def verdict_scores(prediction: str, answer: str) -> drop.AnswerScores:
     """Score 1 if the prediction is that label, apart from case and punctuation, else 0."""
-    return FULL_OVERLAP if normalized(prediction) == normalized(answer) else NO_OVERLAP
+    return drop.FULL_OVERLAP if normalized(prediction) == normalized(answer) else drop.NO_OVERLAP
 
 
 def is_unclear(prediction: str, answer: str) -> bool:
@@ -100,11 +95,11 @@ def accuracy(judgements: Iterable[tuple[bool, bool]]) -> Accuracy:
     return Accuracy(right=sum(right for right, _ in pairs), unclear=sum(unclear for _, unclear in pairs), of=len(pairs))
 
 
-ScoringRule = Callable[[str, str], AnswerScores]
+ScoringRule = Callable[[str, str], drop.AnswerScores]
 """Scores a prediction against one published answer."""
 
 
-def answer_scores(scoring: Scoring, prediction: str, answers: Sequence[str]) -> AnswerScores | None:
+def answer_scores(scoring: Scoring, prediction: str, answers: Sequence[str]) -> drop.AnswerScores | None:
     """Score a prediction by the best match with any published answer, by the dataset's rule; None without answers.
 
     Each score is maximised by itself, as the scripts do. By DROP's rules, all scores are those of the single best
@@ -116,7 +111,7 @@ def answer_scores(scoring: Scoring, prediction: str, answers: Sequence[str]) -> 
     scores = [agreement(prediction, answer) for answer in answers]
     if agreement is span_scores or len(scores) == 1:
         return max(scores)
-    return AnswerScores(
+    return drop.AnswerScores(
         em=max(each.em for each in scores),
         f1=max(each.f1 for each in scores),
         precision=max(each.precision for each in scores),
@@ -132,9 +127,9 @@ def tuning_f1(prediction: str, answers: Sequence[str]) -> float | None:
     return span_scores(prediction, answers[0]).f1 if answers else None
 
 
-def span_scores(prediction: str, answer: str) -> AnswerScores:
+def span_scores(prediction: str, answer: str) -> drop.AnswerScores:
     """Score a generated text against a published answer of one or several spans, by DROP's rules."""
-    return drop_scores(predicted_spans(prediction), published_spans(answer))
+    return drop.drop_scores(drop.predicted_spans(prediction), drop.published_spans(answer))
 
 
 _RULES: dict[RuleName, ScoringRule] = {

@@ -103,12 +103,8 @@ def explanation_faithfulness(weighing: Weighing) -> float | None:
 
 def chain_faithfulness(weighing: Weighing) -> tuple[float, ...]:
     """The same for each chain that has facts, as if it were the only one: repeated chain-of-thought prompting."""
-    return tuple(_known(map(_entailment, weighing.chains))) if weighing.function else ()
+    return tuple(each for each in map(_entailment, weighing.chains) if each is not None) if weighing.function else ()
 
 
 def _entailment(chain: WeighedChain) -> float | None:
     return fmean(sentence.entailment for sentence in chain.sentences) if chain.sentences else None
-
-
-def _known(values: Iterable[float | None]) -> Iterable[float]:
-    return (value for value in values if value is not None)

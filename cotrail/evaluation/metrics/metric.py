@@ -10,16 +10,9 @@ from msgspec import Struct
 from cotrail.common.structs import common_fields
 from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.spec import Scoring
+from cotrail.evaluation.metrics import supporting_paragraphs
 from cotrail.evaluation.metrics.answer_scores import answer_scores
 from cotrail.evaluation.metrics.drop import AnswerScores
-from cotrail.evaluation.metrics.supporting_paragraphs import (
-    ComparedParagraphs,
-    Judged,
-    SupportScores,
-    compared_paragraphs,
-    judged_of,
-    support_of,
-)
 
 # Scores by the names of metrics, for what only passes them on.
 
@@ -69,19 +62,19 @@ class ScoredQuestion(Struct, frozen=True, kw_only=True, dict=True):
         return answer_scores(self.scoring, self.short, self.compared)
 
     @cached_property
-    def paragraphs(self) -> ComparedParagraphs:
+    def paragraphs(self) -> supporting_paragraphs.ComparedParagraphs:
         """The collected and the gold paragraphs as they are compared."""
-        return compared_paragraphs(self.scoring, self.collected, self.gold, self.pinned)
+        return supporting_paragraphs.compared_paragraphs(self.scoring, self.collected, self.gold, self.pinned)
 
     @cached_property
-    def support(self) -> SupportScores | None:
+    def support(self) -> supporting_paragraphs.SupportScores | None:
         """The agreement of collected and gold paragraphs; None where no gold ones are published."""
-        return support_of(self.paragraphs)
+        return supporting_paragraphs.support_of(self.paragraphs)
 
     @cached_property
-    def judged(self) -> Sequence[Judged]:
+    def judged(self) -> Sequence[supporting_paragraphs.Judged]:
         """The gold paragraphs with the ranks at which they were found."""
-        return judged_of(self.paragraphs)
+        return supporting_paragraphs.judged_of(self.paragraphs)
 
 
 class MetricFacts(Struct, frozen=True, kw_only=True):

@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.registry import scoring_of
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
 from cotrail.evaluation.metrics.metric import Metric, MetricFacts, QuestionScores, ScoredQuestion
-from cotrail.evaluation.metrics.registry import METRICS
 
 CAVEAT = (
     "EM, F1, precision and recall are means over the questions that publish what they need. A question without an "
@@ -113,42 +113,42 @@ class Scorable(Protocol):
     """What scores take of a recorded question; see `ScoredQuestion`. paragraphs: the collected ones."""
 
     @property
-    def status(self) -> str: ...  # noqa: D102
+    def status(self) -> str: ...
     @property
-    def answer(self) -> str | None: ...  # noqa: D102
+    def answer(self) -> str | None: ...
     @property
-    def answers(self) -> tuple[str, ...]: ...  # noqa: D102
+    def answers(self) -> tuple[str, ...]: ...
     @property
-    def gold(self) -> tuple[GoldParagraph, ...]: ...  # noqa: D102
+    def gold(self) -> tuple[GoldParagraph, ...]: ...
     @property
-    def pinned(self) -> GoldParagraph | None: ...  # noqa: D102
+    def pinned(self) -> GoldParagraph | None: ...
     @property
-    def stated(self) -> str: ...  # noqa: D102
+    def stated(self) -> str: ...
     @property
-    def paragraphs(self) -> tuple[Paragraph, ...]: ...  # noqa: D102
+    def paragraphs(self) -> tuple[Paragraph, ...]: ...
 
 
 class ScoredRun(Protocol):
     """What scores take of a recorded run."""
 
     @property
-    def system(self) -> str: ...  # noqa: D102
+    def system(self) -> str: ...
     @property
-    def system_version(self) -> int: ...  # noqa: D102
+    def system_version(self) -> int: ...
     @property
-    def settings(self) -> dict[str, Any]: ...  # noqa: D102
+    def settings(self) -> dict[str, Any]: ...
     @property
-    def dataset(self) -> str: ...  # noqa: D102
+    def dataset(self) -> str: ...
     @property
-    def searches(self) -> bool: ...  # noqa: D102
+    def searches(self) -> bool: ...
 
 
 class Answering(Protocol):
     """A system, as far as scores need it."""
 
     @property
-    def judges(self) -> bool: ...  # noqa: D102
-    def answers_with(self, settings: Mapping[str, Any]) -> bool: ...  # noqa: D102
+    def judges(self) -> bool: ...
+    def answers_with(self, settings: Mapping[str, Any]) -> bool: ...
 
 
 CANCELLED = "cancelled"

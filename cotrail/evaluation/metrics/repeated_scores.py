@@ -9,10 +9,10 @@ from msgspec import Struct
 
 from cotrail.data.datasets.sampling import shuffled
 from cotrail.errors import InputError
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.confidence_intervals import ALIKE, ConfidenceInterval, confidence_interval
 from cotrail.evaluation.metrics.metric import Metric, QuestionScores
 from cotrail.evaluation.metrics.question_scores import LEFT_OVER_CAVEAT, IntervalOf
-from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.evaluation.metrics.stop_rules import interval_of
 
 # Means of scores that come in clusters, such as several answers to one question, with errors that take this in.

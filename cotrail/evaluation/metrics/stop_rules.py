@@ -15,10 +15,10 @@ from msgspec import Struct
 from cotrail.common.nearest import guess
 from cotrail.common.printable_text import cut
 from cotrail.errors import InputError
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_sequence, narrower_after
 from cotrail.evaluation.metrics.metric import Metric, MetricFacts
 from cotrail.evaluation.metrics.question_scores import IntervalOf, usual_interval
-from cotrail.evaluation.metrics.registry import METRICS
 
 SHORT_NAMES = {
     "em": "answer_em",

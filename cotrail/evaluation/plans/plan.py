@@ -23,8 +23,8 @@ from cotrail.core.history import LIMIT, UNTIL, shown_ends
 from cotrail.core.repeats import Repeat
 from cotrail.errors import CotrailError, InputError
 from cotrail.evaluation.comparison.differences import Demands
+from cotrail.evaluation.metrics.answer_metrics import METRICS, main_metrics
 from cotrail.evaluation.metrics.metric import Metric, ScoredQuestion
-from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 
 Name = Annotated[str, Meta(min_length=1)]
 

@@ -10,14 +10,7 @@ from cotrail.core.demonstrations import AnswerForm
 from cotrail.data.datasets.loading import load_annotated, sample_file, suffix
 from cotrail.data.datasets.registry import DATASETS, find_dataset
 from cotrail.data.datasets.spec import AnnotatedQuestion
-from cotrail.data.demonstrations.building import (
-    DemonstrationShape,
-    build_demonstrations,
-    choose_distractors,
-    read_chains,
-    shapes,
-    with_chains,
-)
+from cotrail.data.demonstrations import building
 from cotrail.data.demonstrations.sets import write_demonstrations
 from cotrail.errors import DemonstrationError, InputError
 from cotrail.services.access.grants import seen_corpora
@@ -123,7 +116,7 @@ class BuildRequest(Struct, frozen=True, kw_only=True):
     questions: Path
     output: Path
     annotations: Path | None = None
-    shape: DemonstrationShape | None = None
+    shape: building.DemonstrationShape | None = None
     seed: int = 0
     corpus: str | None = None
 
@@ -141,11 +134,11 @@ def build(request: BuildRequest) -> list[WrittenDemonstrations]:
     """Builds and writes the files; InputError where one is there with other content, before any is written."""
     annotated = _annotated(request)
     if request.shape is None:
-        targets = {request.output / shape.filename: shape for shape in shapes(annotated)}
+        targets = {request.output / shape.filename: shape for shape in building.shapes(annotated)}
     else:
         targets = {request.output: request.shape}
     contents = {
-        path: write_demonstrations(build_demonstrations(annotated, shape, request.seed)).encode()
+        path: write_demonstrations(building.build_demonstrations(annotated, shape, request.seed)).encode()
         for path, shape in targets.items()
     }
     write_files(contents)
@@ -153,11 +146,11 @@ def build(request: BuildRequest) -> list[WrittenDemonstrations]:
 
 
 def _annotated(request: BuildRequest) -> tuple[AnnotatedQuestion, ...]:
-    chains = None if request.annotations is None else read_chains(request.annotations)
+    chains = None if request.annotations is None else building.read_chains(request.annotations)
     lookup = seen_corpora().open(request.corpus).paragraphs if request.corpus else None
     loaded = load_annotated(request.dataset, request.questions, lookup)
     if request.annotations is not None and chains is not None:
-        return with_chains(loaded, chains, request.annotations)
+        return building.with_chains(loaded, chains, request.annotations)
     own = tuple(each for each in loaded if each.chain)
     if not own:
         raise DemonstrationError(
@@ -178,10 +171,10 @@ def write_files(contents: dict[Path, bytes]) -> None:
 
 
 def _described(
-    path: Path, shape: DemonstrationShape, annotated: Sequence[AnnotatedQuestion], seed: int
+    path: Path, shape: building.DemonstrationShape, annotated: Sequence[AnnotatedQuestion], seed: int
 ) -> WrittenDemonstrations:
     number = 0 if shape.form is AnswerForm.TITLES else shape.distractors
-    fewer = sum(len(choose_distractors(each, number, seed)) < number for each in annotated)
+    fewer = sum(len(building.choose_distractors(each, number, seed)) < number for each in annotated)
     return WrittenDemonstrations(
         path=str(path), demonstrations=len(annotated), distractors=number, fewer_distractors=fewer
     )

@@ -16,7 +16,7 @@ from cotrail.common.structs import common_fields
 from cotrail.common.text_files import write_whole
 from cotrail.configuration.settings import settings
 from cotrail.core.generation import Capability
-from cotrail.core.money import ModelPrice, Spent, Usage, shown_dollars
+from cotrail.core.money import Spent, Usage, shown_dollars
 from cotrail.core.ports.language_model import Profile
 from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.engine_kinds import CATALOGUES
@@ -405,8 +405,5 @@ def _spent(name: str, endpoint: Endpoint, usage: Usage) -> Spent:
     price = price_of(endpoint, datetime.now(UTC))
     if price is None:
         return Spent(usage=usage, unpriced=(name,) if endpoint.is_hosted else ())
-    return Spent(usage=usage, dollars=_cost(price, usage))
-
-
-def _cost(price: ModelPrice, usage: Usage) -> Any:
-    return price.of_prompt(usage.input_tokens // max(usage.calls, 1)).cost(usage)
+    of_prompt = price.of_prompt(usage.input_tokens // max(usage.calls, 1))
+    return Spent(usage=usage, dollars=of_prompt.cost(usage))

@@ -21,7 +21,7 @@ from cotrail.audit.provenance import provenance
 from cotrail.audit.records import Record
 from cotrail.audit.run_check import ALGORITHM, PLAN, plan_digest
 from cotrail.common.structs import common_fields
-from cotrail.evaluation.metrics.registry import BUILT_IN
+from cotrail.evaluation.metrics.answer_metrics import BUILT_IN
 from cotrail.models.commands.summarizing import ENDED, VERSION
 from cotrail.models.queries.question_summaries import count_summaries, read_summarized
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run

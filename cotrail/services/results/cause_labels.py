@@ -18,16 +18,8 @@ from cotrail.models.queries.runs import RunRecord, resolve_run
 from cotrail.models.queries.traces import read_question
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
+from cotrail.services.results import causes
 from cotrail.services.results.annotations import Marking, Size
-from cotrail.services.results.causes import (
-    CheckedQuestion,
-    Follow,
-    WrongAnswer,
-    check_questions,
-    question_record,
-    refuse_unless_wrong,
-    unseen,
-)
 from cotrail.services.runs.labels import find_run
 from cotrail.services.store import open_store, reading, reading_from
 
@@ -43,7 +35,7 @@ class GoldCase(Struct, frozen=True, kw_only=True):
 class Case(Struct, frozen=True, kw_only=True):
     """A wrong answer for a person to label, with the chain behind it and the fate of its gold paragraphs."""
 
-    wrong: WrongAnswer
+    wrong: causes.WrongAnswer
     sentences: tuple[str, ...]
     gold: tuple[GoldCase, ...]
 
@@ -77,7 +69,7 @@ class LabellingSummary(Struct, frozen=True, kw_only=True):
 
 
 def sample_cases(
-    connection: Connection, run: RunRecord, checked: Iterable[CheckedQuestion], size: int, seed: int
+    connection: Connection, run: RunRecord, checked: Iterable[causes.CheckedQuestion], size: int, seed: int
 ) -> tuple[Case, ...]:
     """As many wrong answers, drawn by the seed; InputError where there is none."""
     wrong = [each.wrong for each in checked if each.wrong]
@@ -87,8 +79,8 @@ def sample_cases(
     return tuple(_case(connection, run, each) for each in wrong if each.question_id in drawn)
 
 
-def _case(connection: Connection, run: RunRecord, wrong: WrongAnswer) -> Case:
-    record = question_record(run, read_question(connection, run.id, wrong.question_id), right=False)
+def _case(connection: Connection, run: RunRecord, wrong: causes.WrongAnswer) -> Case:
+    record = causes.question_record(run, read_question(connection, run.id, wrong.question_id), right=False)
     return Case(
         wrong=wrong,
         sentences=record.sentences,
@@ -150,7 +142,7 @@ def _row(run_id: str, case: Case, label: CauseLabel | None) -> CauseRow:
 
 
 def store_labels(
-    engine: Engine, run: RunRecord, annotator: str, filled: Mapping[str, CauseRow], wrong: Iterable[WrongAnswer]
+    engine: Engine, run: RunRecord, annotator: str, filled: Mapping[str, CauseRow], wrong: Iterable[causes.WrongAnswer]
 ) -> None:
     """Stores the labels of rows that were filled in, all or none; filled: the rows by where each stands, for errors."""
     labels = checked_labels(run.id, annotator, filled, {each.question_id: each for each in wrong})
@@ -159,7 +151,7 @@ def store_labels(
 
 
 def checked_labels(
-    run_id: str, annotator: str, filled: Mapping[str, CauseRow], wrong: Mapping[str, WrongAnswer]
+    run_id: str, annotator: str, filled: Mapping[str, CauseRow], wrong: Mapping[str, causes.WrongAnswer]
 ) -> list[CauseLabel]:
     """The labels of the rows that are filled in; InputError where any row isn't of a wrong answer of this run."""
     seen: dict[str, str] = {}
@@ -190,11 +182,11 @@ def summarize(connection: Connection, run: RunRecord, annotator: str, questions:
 
 
 @operation("cause_labels.cases", "GET", "/runs/{run}/cases", Scope.READ)
-def cases(run: str, *, size: Size = 40, seed: int = 0, follow: Follow = unseen) -> tuple[Case, ...]:
+def cases(run: str, *, size: Size = 40, seed: int = 0, follow: causes.Follow = causes.unseen) -> tuple[Case, ...]:
     """Draw wrong answers of a run, for a person to label; the same for the same seed."""
     with reading() as connection:
         record = find_run(connection, run)
-        checked = follow(check_questions(connection, record), record.size)
+        checked = follow(causes.check_questions(connection, record), record.size)
         return sample_cases(connection, record, checked, size, seed)
 
 
@@ -216,7 +208,7 @@ def label(run: str, labels: Sequence[CauseLabel]) -> int:
     """
     with open_store() as engine, engine.begin() as connection:
         record = find_run(connection, run)
-        refuse_unless_wrong(connection, record, dict.fromkeys(each.question_id for each in labels))
+        causes.refuse_unless_wrong(connection, record, dict.fromkeys(each.question_id for each in labels))
         annotating.record_cause_labels(connection, record.id, labels)
         return len(labels)
 
@@ -229,7 +221,9 @@ def forget(run: str, *, question: str, annotator: str) -> None:
 
 
 @operation("cause_labels.fill_in", "POST", "/runs/{run}/cause-labels/rows", Scope.SUBMIT)
-def fill_in(run: str, *, annotator: str, rows: Mapping[str, CauseRow], follow: Follow = unseen) -> LabellingSummary:
+def fill_in(
+    run: str, *, annotator: str, rows: Mapping[str, CauseRow], follow: causes.Follow = causes.unseen
+) -> LabellingSummary:
     """Store the labels of a file's rows that are filled in, all or none.
 
     rows: by the place of each in its file, for what is said of those that can't be used.
@@ -237,7 +231,7 @@ def fill_in(run: str, *, annotator: str, rows: Mapping[str, CauseRow], follow: F
     with open_store() as engine:
         with reading() as connection:
             record = find_run(connection, run)
-            checked = follow(check_questions(connection, record), record.size)
+            checked = follow(causes.check_questions(connection, record), record.size)
             wrong = [each.wrong for each in checked if each.wrong]
         store_labels(engine, record, annotator, rows, wrong)
         with reading_from(engine) as connection:

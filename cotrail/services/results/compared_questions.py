@@ -98,7 +98,8 @@ def shared_questions(connection: Connection, systems: Systems) -> SharedQuestion
     records = [record for of in systems.values() for record in of]
     asked = {record.id: {each.key: each for each in read_asked(connection, record.id)} for record in records}
     _check_texts(asked)
-    found = compared_questions([_reach(record, asked[record.id]) for record in records])
+    ended = {run: {key: each.has_ended for key, each in of.items()} for run, of in asked.items()}
+    found = compared_questions([Reach(ended=ended[each.id], until=until(each.provenance)) for each in records])
     first = asked[records[0].id]
     return SharedQuestions(
         compared={key: first[key] for key in found.keys},
@@ -106,10 +107,6 @@ def shared_questions(connection: Connection, systems: Systems) -> SharedQuestion
         are_fixed=found.is_fixed,
         standings={name: _standing(name, systems, asked) for name in systems},
     )
-
-
-def _reach(record: RunRecord, asked: Mapping[str, AskedQuestion]) -> Reach:
-    return Reach(ended={key: each.has_ended for key, each in asked.items()}, until=until(record.provenance))
 
 
 def _check_texts(asked: Mapping[str, Mapping[str, AskedQuestion]]) -> None:
@@ -251,12 +248,9 @@ def _asked_otherwise(ours: TracedStep, theirs: TracedStep) -> str:
         return _prompted_otherwise(ours.action, theirs.action)
     if ours.query is not None and theirs.query is not None and ours.query != theirs.query:
         return f"“{cut(ours.query, QUOTED)}” / “{cut(theirs.query, QUOTED)}”"
-    differing = [name for name in ours.action.__struct_fields__ if getattr(ours.action, name) != _field(theirs, name)]
+    one, other = ours.action, theirs.action
+    differing = [name for name in one.__struct_fields__ if getattr(one, name) != getattr(other, name, None)]
     return f"other {' and '.join(differing) or 'settings'}"
-
-
-def _field(step: TracedStep, name: str) -> object:
-    return getattr(step.action, name, None)
 
 
 def _prompted_otherwise(ours: Prompted, theirs: Prompted) -> str:

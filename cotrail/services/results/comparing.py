@@ -12,23 +12,16 @@ from cotrail.common.nearest import guess
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.comparison.differences import USUAL, Demands, Difference, differences_of
 from cotrail.evaluation.comparison.recommendation import outcomes
+from cotrail.evaluation.metrics.answer_metrics import METRICS, main_metrics
 from cotrail.evaluation.metrics.metric import MetricFacts
 from cotrail.evaluation.metrics.question_scores import IntervalOf
-from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.evaluation.metrics.stop_rules import interval_of
 from cotrail.evaluation.plans.plan import Plan
 from cotrail.models.queries.question_summaries import read_scores_by_question, read_summarized
 from cotrail.models.queries.runs import RunRecord, resolve_run
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import LOCAL_ONLY, operation
-from cotrail.services.results.compared_questions import (
-    SharedQuestions,
-    Systems,
-    Traces,
-    compared_systems,
-    distinct_names,
-    shared_questions,
-)
+from cotrail.services.results import compared_questions
 from cotrail.services.results.comparison import (
     ComparedPair,
     ComparedRun,
@@ -208,10 +201,10 @@ def compare(
     Raises InputError where fewer than two runs are named, or they share no questions or no score.
     """
     check_names(metrics)
-    systems = compared_systems(connection, tuple(runs), repeats=repeats)
+    systems = compared_questions.compared_systems(connection, tuple(runs), repeats=repeats)
     chosen = _pairs(connection, systems, against)
     tell("reading the questions")
-    shared = shared_questions(connection, systems)
+    shared = compared_questions.shared_questions(connection, systems)
     columns = {}
     for number, (name, records) in enumerate(systems.items(), start=1):
         tell(f"scoring run {number} of {len(systems)}")
@@ -227,7 +220,9 @@ def compare(
     kinds = kind_differences(columns, chosen, measured[0], shared)
     tell("adding up costs")
     compared = tuple(_runs(connection, systems, columns, measured, shared, plans))
-    traces = Traces(connection, {run.id: columns[run.id][measured[0].name].values for run in compared})
+    traces = compared_questions.Traces(
+        connection, {run.id: columns[run.id][measured[0].name].values for run in compared}
+    )
     pairs = []
     for place, (first, second) in enumerate(chosen):
         tell(f"comparing traces of pair {place + 1} of {len(chosen)}")
@@ -247,7 +242,7 @@ def compare(
     )
 
 
-def _pairs(connection: Connection, systems: Systems, against: str | None) -> list[tuple[str, str]]:
+def _pairs(connection: Connection, systems: compared_questions.Systems, against: str | None) -> list[tuple[str, str]]:
     """The pairs to compare: all of them, or each other run with that one."""
     if against is None:
         return list(combinations(systems, 2))
@@ -258,7 +253,7 @@ def _pairs(connection: Connection, systems: Systems, against: str | None) -> lis
     return [(run_id, base) for run_id in systems if run_id != base]
 
 
-def _plan(connection: Connection, name: str, systems: Systems) -> Plan | None:
+def _plan(connection: Connection, name: str, systems: compared_questions.Systems) -> Plan | None:
     """The plan of the first run of a system, with the systems in place of the runs to compare with, by their ids."""
     plan = resolved_plan(connection, systems[name][0])
     if plan is None or plan.comparison is None:
@@ -293,7 +288,7 @@ def _differences(
     columns: Mapping[str, MetricColumns],
     chosen: Sequence[tuple[str, str]],
     metric: MetricFacts,
-    shared: SharedQuestions,
+    shared: compared_questions.SharedQuestions,
     demands: Sequence[Demands],
 ) -> list[Difference]:
     pairs = (paired(columns[first], columns[second], metric.name, shared.compared) for first, second in chosen)
@@ -306,8 +301,8 @@ def _pair(
     second: str,
     columns: Mapping[str, MetricColumns],
     differences: Mapping[str, Difference],
-    shared: SharedQuestions,
-    traces: Traces,
+    shared: compared_questions.SharedQuestions,
+    traces: compared_questions.Traces,
     primary: MetricFacts,
 ) -> ComparedPair:
     scores = paired_scores(columns[first], columns[second], primary.name, shared.compared)
@@ -330,13 +325,13 @@ def _pair(
 
 def _runs(
     connection: Connection,
-    systems: Systems,
+    systems: compared_questions.Systems,
     columns: Mapping[str, MetricColumns],
     metrics: Sequence[MetricFacts],
-    shared: SharedQuestions,
+    shared: compared_questions.SharedQuestions,
     plans: Plans,
 ) -> Iterator[ComparedRun]:
-    names, interval = distinct_names(connection, [*systems]), interval_of(is_fixed=shared.are_fixed)
+    names, interval = compared_questions.distinct_names(connection, [*systems]), interval_of(is_fixed=shared.are_fixed)
     for record, *others in systems.values():
         repeats = (record.id, *(each.id for each in others)) if others else ()
         costs = read_question_costs(connection, [record, *others], shared.compared)
@@ -359,7 +354,7 @@ def _runs(
         )
 
 
-def _known(values: Mapping[str, float | None], shared: SharedQuestions) -> list[float]:
+def _known(values: Mapping[str, float | None], shared: compared_questions.SharedQuestions) -> list[float]:
     return [value for key in shared.compared if (value := values.get(key)) is not None]
 
 
@@ -375,10 +370,6 @@ def _front(runs: Sequence[ComparedRun], primary: MetricFacts) -> CostFront | Non
     return cost_front(costs, {run.id: run.scores[primary.name].mean for run in runs})
 
 
-def _silent(_: str) -> None:
-    """Tells nobody."""
-
-
 @operation("comparisons.show", "GET", "/comparisons", Scope.READ)
 def compare_runs(
     runs: Sequence[str],
@@ -386,7 +377,7 @@ def compare_runs(
     against: str | None = None,
     metrics: Sequence[str] = (),
     repeats: bool = False,
-    tell: Annotated[Tell, LOCAL_ONLY] = _silent,
+    tell: Annotated[Tell, LOCAL_ONLY] = lambda _: None,
 ) -> Comparison:
     """Say which of several runs on the same questions is better, by how much, how sure that is, where and why.
 

@@ -94,7 +94,9 @@ def _report(run: str, repeated: RepeatedSteps, pairs: Sequence[Pair], binding: B
         share=repeated.share,
         seed=repeated.seed,
         drawn=len(repeated.steps),
-        open=sum(pair.again is None or not _has_ended(pair.again) for pair in pairs),
+        open=sum(
+            pair.again is None or pair.again.state not in (StepState.FINISHED, StepState.FAILED) for pair in pairs
+        ),
         failed=sum(pair.again is not None and pair.again.state == StepState.FAILED for pair in pairs),
         changed=sum(pair.again is not None and _is_another(pair.recorded, pair.again) for pair in pairs),
         removed=len(repeated.steps) - len(pairs),
@@ -106,10 +108,6 @@ def _report(run: str, repeated: RepeatedSteps, pairs: Sequence[Pair], binding: B
         answers=otherwise_share([one != other for one, other in answers if None not in (one, other)]),
         differing=tuple(_differing(pair, again) for pair, again in compared if _differs(pair.recorded, again)),
     )
-
-
-def _has_ended(side: Side) -> bool:
-    return side.state in (StepState.FINISHED, StepState.FAILED)
 
 
 def _is_another(recorded: Side, again: Side) -> bool:

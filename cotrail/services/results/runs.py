@@ -16,7 +16,7 @@ from cotrail.core.binding import name_in
 from cotrail.core.repeats import Repeat, read_repeat
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.costs import Cost
-from cotrail.evaluation.metrics.registry import main_metrics
+from cotrail.evaluation.metrics.answer_metrics import main_metrics
 from cotrail.models.queries.events import present
 from cotrail.models.queries.progress import Outage, StepCounts, StopCause, read_outages, read_progress
 from cotrail.models.queries.projects import makers_of
@@ -38,17 +38,8 @@ from cotrail.models.records.runs import NO_LABELS, read_labels
 from cotrail.models.schema.states import QuestionStatus, RunState
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
+from cotrail.services.results import summarizing
 from cotrail.services.results.reports.reported_runs import configuration
-from cotrail.services.results.summarizing import (
-    SMALL,
-    MeanScore,
-    counts_in,
-    ended,
-    for_seconds,
-    is_due,
-    partial_means,
-    summarize,
-)
 from cotrail.services.runs.labels import find_run
 from cotrail.services.runs.progress import RunProgress, read_reasons, run_progress, scores_so_far
 from cotrail.services.runs.scores import adopted_from, run_cost
@@ -247,7 +238,7 @@ class RunStanding(Struct, frozen=True, kw_only=True):
     """
 
     run: str
-    scores: tuple[MeanScore, ...]
+    scores: tuple[summarizing.MeanScore, ...]
     rate: float | None
     seconds_left: float | None
     counts: SummaryCounts
@@ -269,11 +260,15 @@ def read_standings(engine: Engine, run_ids: Sequence[str]) -> tuple[RunStanding,
 def standings_of(engine: Engine, summaries: Sequence[RunSummary]) -> tuple[RunStanding, ...]:
     """How these runs stand, in their order."""
     with reading_from(engine) as connection:
-        due = [each for each in summaries if ended(each) <= SMALL and is_due(connection, each)]
-    goes = for_seconds(COMPUTING_SECONDS)
+        due = [
+            each
+            for each in summaries
+            if summarizing.ended(each) <= summarizing.SMALL and summarizing.is_due(connection, each)
+        ]
+    goes = summarizing.for_seconds(COMPUTING_SECONDS)
     for each in due:
         if goes():
-            summarize(engine, each.run.id, goes)
+            summarizing.summarize(engine, each.run.id, goes)
     with reading_from(engine) as connection:
         return tuple(_standings(connection, summaries))
 
@@ -285,19 +280,19 @@ def _standings(connection: Connection, summaries: Sequence[RunSummary]) -> Itera
     for each in summaries:
         row: Any = rows.get(each.run.id)
         rate = _rate(each, paces.get(each.run.id))
-        scores: tuple[MeanScore, ...] = ()
+        scores: tuple[summarizing.MeanScore, ...] = ()
         if row and row["complete"]:
             # The database doesn't keep the order of keys.
             ranked = [row["scores"][each.name] for each in main_metrics() if each.name in row["scores"]]
-            scores = msgspec.convert(ranked, tuple[MeanScore, ...])
+            scores = msgspec.convert(ranked, tuple[summarizing.MeanScore, ...])
         elif time.monotonic() < until:
-            scores = partial_means(scores_so_far(connection, each.run))
+            scores = summarizing.partial_means(scores_so_far(connection, each.run))
         yield RunStanding(
             run=each.run.id,
             scores=scores,
             rate=rate,
             seconds_left=each.questions[QuestionStatus.OPEN] / rate if rate else None,
-            counts=counts_in(row),
+            counts=summarizing.counts_in(row),
             asked_by=actors.get(each.run.id, ""),
         )
 

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cotrail.common.humanize import count, metric_value, percent, percent_range, within_sentence
+from cotrail.evaluation.metrics.answer_metrics import METRICS, main_metrics
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.question_scores import CAVEAT, LEFT_OVER_CAVEAT, KindedScores, MeanScores, kinded_means
-from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.evaluation.metrics.repeated_scores import RepeatedScores as RepeatedScores
 from cotrail.evaluation.metrics.repeated_scores import repeated_scores
 from cotrail.evaluation.metrics.stop_rules import interval_of, rule_of

@@ -16,15 +16,8 @@ from cotrail.core.results import Generated
 from cotrail.core.views import Facts, FoundParagraph, FoundParagraphs, Note, Part, View
 from cotrail.errors import CotrailError, InputError
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
+from cotrail.models.queries import traces
 from cotrail.models.queries.runs import RunRecord, resolve_run
-from cotrail.models.queries.traces import (
-    StepFacts,
-    TracedStep,
-    find_step,
-    read_question,
-    read_questions,
-    rebuild_prompt,
-)
 from cotrail.models.queries.traces import TracedQuestion as TracedQuestion
 from cotrail.models.schema.database import unanswered
 from cotrail.models.schema.states import QuestionStatus as QuestionStatus
@@ -35,7 +28,7 @@ from cotrail.services.runs.labels import find_run
 from cotrail.services.store import reading, reading_from
 
 
-class ShownStep(StepFacts, frozen=True, kw_only=True):
+class ShownStep(traces.StepFacts, frozen=True, kw_only=True):
     """A step with its view, in which the paragraphs found are marked as new and as gold."""
 
     view: View
@@ -76,7 +69,7 @@ def shown_steps(question: TracedQuestion) -> Iterator[ShownStep]:
         yield ShownStep(**facts_of(step), view=replace(view, parts=(*_edit(step), *_meant(step, parts))))
 
 
-def _edit(step: StepFacts) -> Iterator[Note]:
+def _edit(step: traces.StepFacts) -> Iterator[Note]:
     """What replaces a part of what the system asked for; a text shows as what came out of the step."""
     if step.edit and step.edit.query is not None:
         yield Note(text=f"searched for “{step.edit.query}” instead, as {step.edit.by} wrote")
@@ -86,7 +79,7 @@ def _edit(step: StepFacts) -> Iterator[Note]:
         yield Note(text=f"written by {step.edit.by}, and not by the model")
 
 
-def _meant(step: StepFacts, parts: Iterable[Part]) -> Iterator[Any]:
+def _meant(step: traces.StepFacts, parts: Iterable[Part]) -> Iterator[Any]:
     """The parts that mean something: nobody counted tokens of a text that a person gave."""
     was_given = step.edit is not None and step.edit.text is not None
     yield from (part for part in parts if not (was_given and isinstance(part, Facts)))
@@ -121,7 +114,7 @@ def show_step_parts(run: str, question: str, step: int) -> StepParts:
     """Give what of a step a fork can edit, and with which model and settings the fork would go on."""
     with reading() as connection:
         record = find_run(connection, run)
-        traced = read_question(connection, record.id, question)
+        traced = traces.read_question(connection, record.id, question)
         if not 0 <= step < len(traced.steps):
             raise InputError(f"question {traced.key} has no step {step}; its steps are 0 to {len(traced.steps) - 1}")
         found, shown = traced.steps[step], list(shown_steps(traced))
@@ -142,9 +135,9 @@ def show_step_parts(run: str, question: str, step: int) -> StepParts:
         )
 
 
-def facts_of(step: StepFacts) -> dict[str, Any]:
+def facts_of(step: traces.StepFacts) -> dict[str, Any]:
     """What all steps have, by field."""
-    return common_fields(step, StepFacts)
+    return common_fields(step, traces.StepFacts)
 
 
 # Traces of questions, also while workers still carry them out.
@@ -154,7 +147,7 @@ def read_growing(engine: Engine, run: str) -> list[TracedQuestion]:
     """A run's questions with what is recorded of them so far; none where the database has just stopped answering."""
     try:
         with reading_from(engine) as connection:
-            return list(read_questions(connection, run))
+            return list(traces.read_questions(connection, run))
     except SQLAlchemyError as error:
         if unanswered(error):
             return []
@@ -184,27 +177,27 @@ def step_prompt(connection: Connection, run: str, question: str | None = None, s
     if question is not None and step is not None:
         named = resolve_run(connection, run), question, step
     elif question is None and run.isascii() and run.isdigit() and len(run) < 19:
-        named = find_step(connection, int(run))
+        named = traces.find_step(connection, int(run))
     else:
         raise InputError(NAMED)
-    return StepPrompt(run=named[0], question=named[1], step=named[2], prompt=rebuild_prompt(connection, *named))
+    return StepPrompt(run=named[0], question=named[1], step=named[2], prompt=traces.rebuild_prompt(connection, *named))
 
 
 BEFORE = 3
 """The steps before it that are shown, so that a reader sees where it stands."""
 
 
-def _text(step: TracedStep) -> str | None:
+def _text(step: traces.TracedStep) -> str | None:
     if not isinstance(step.action, Prompted):
         return None
     return f"{step.result.text}{step.result.stop}" if isinstance(step.result, Generated) else ""
 
 
-def _prompt(connection: Connection, record: RunRecord, question: str, step: TracedStep) -> str | None:
+def _prompt(connection: Connection, record: RunRecord, question: str, step: traces.TracedStep) -> str | None:
     if not isinstance(step.action, Prompted):
         return None
     try:
-        return rebuild_prompt(connection, record.id, question, step.sequence)
+        return traces.rebuild_prompt(connection, record.id, question, step.sequence)
     except CotrailError:
         return None
 

@@ -11,11 +11,11 @@ from sqlalchemy import Connection, Engine, RowMapping
 
 from cotrail.core.history import LIMIT
 from cotrail.core.money import NOTHING_SPENT, Spent
-from cotrail.core.results import Generated, Result
+from cotrail.core.results import Generated
+from cotrail.evaluation.metrics.answer_metrics import METRICS, main_metrics
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.metric import QuestionScores
 from cotrail.evaluation.metrics.question_scores import Score, mean_scores
-from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.evaluation.metrics.stop_rules import interval_of, rule_of
 from cotrail.models.commands.summarizing import VERSION, begin, complete, next_questions, write_counts, write_summaries
 from cotrail.models.queries.question_summaries import (
@@ -82,7 +82,7 @@ AT_ONCE = 100
 class Goes(Protocol):
     """Says whether to go on."""
 
-    def __call__(self) -> bool: ...  # noqa: D102
+    def __call__(self) -> bool: ...
 
 
 def for_seconds(seconds: float) -> Goes:
@@ -149,6 +149,7 @@ def summaries_of(
 def _summary(record: RunRecord, question: TracedQuestion, scores: QuestionScores, spent: Spent) -> Mapping[str, Any]:
     details = details_of(record, question)
     explanation = explained(record, question, details, scores)
+    written = [step.result for step in question.steps if isinstance(step.result, Generated)]
     return {
         "outcome": _outcome(question, verdict_of(question, details, scores), scores),
         "cause": explanation.cause.slug if explanation else None,
@@ -158,17 +159,13 @@ def _summary(record: RunRecord, question: TracedQuestion, scores: QuestionScores
         "limited": question.ended_by.startswith(LIMIT),
         "steps": sum(step.state in _DONE for step in question.steps),
         "retries": sum(max(step.attempts - 1, 0) for step in question.steps),
-        "tokens": sum(_tokens(step.result) for step in question.steps),
+        "tokens": sum(each.prompt_tokens + each.generated_tokens for each in written),
         "milliseconds": sum(step.milliseconds or 0.0 for step in question.steps),
         "cost": spent.dollars,
     }
 
 
 _DONE = (StepState.FINISHED, StepState.FAILED)
-
-
-def _tokens(result: Result | None) -> int:
-    return result.prompt_tokens + result.generated_tokens if isinstance(result, Generated) else 0
 
 
 def _outcome(question: TracedQuestion, verdict: str, scores: QuestionScores) -> Outcome:

@@ -10,10 +10,9 @@ from cotrail.common.humanize import count, percent
 from cotrail.core.money import Spent
 from cotrail.core.results import Failure
 from cotrail.errors import InputError
-from cotrail.evaluation.judging.agreement import Agreement as Agreement
-from cotrail.evaluation.judging.agreement import Share as Share
-from cotrail.evaluation.judging.agreement import agreement
-from cotrail.evaluation.judging.tallies import ClaimTally, Tally, claims, consistency, tallies_by_kind, tally
+from cotrail.evaluation.judging.tallies import Agreement as Agreement
+from cotrail.evaluation.judging.tallies import ClaimTally, Tally, agreement, claims, consistency, tallies_by_kind, tally
+from cotrail.evaluation.judging.tallies import Share as Share
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval as ConfidenceInterval
 from cotrail.models.queries.judgements import JUDGE, JudgedQuestion, read_judged
 from cotrail.models.queries.progress import read_progress

@@ -71,12 +71,8 @@ def pause_run(run: str) -> ControlledRun:
 Counted = Annotated[Report, LOCAL_ONLY]
 
 
-def _silent(_: int) -> None:
-    """Reports nothing."""
-
-
 @operation("runs.resume", "POST", "/runs/{run}/resume", Scope.OPERATE)
-def resume_run(run: str, report: Counted = _silent) -> ControlledRun:
+def resume_run(run: str, report: Counted = lambda _: None) -> ControlledRun:
     """Continue a paused run, and try its blocked questions again."""
     with open_store() as engine:
         run_id = _resolve(engine, run)
@@ -85,7 +81,7 @@ def resume_run(run: str, report: Counted = _silent) -> ControlledRun:
 
 
 @operation("runs.retry", "POST", "/runs/{run}/retry", Scope.OPERATE)
-def retry_run(run: str, *, failed: bool = True, blocked: bool = True, report: Counted = _silent) -> RetriedRun:
+def retry_run(run: str, *, failed: bool = True, blocked: bool = True, report: Counted = lambda _: None) -> RetriedRun:
     """Try a run's failed and blocked questions again, from the step that they stopped at."""
     with open_store() as engine:
         run_id = _resolve(engine, run)
@@ -104,7 +100,7 @@ def prioritize_run(run: str, priority: Priority) -> PrioritizedRun:
 
 @operation("runs.budget", "PUT", "/runs/{run}/budget", Scope.OPERATE)
 def raise_run_budget(
-    run: str, *, question_budget: Budget = NO_BUDGET, run_budget: Budget = NO_BUDGET, report: Counted = _silent
+    run: str, *, question_budget: Budget = NO_BUDGET, run_budget: Budget = NO_BUDGET, report: Counted = lambda _: None
 ) -> RaisedRun:
     """Give a run larger limits than it has; the questions that the former ones ended go on from where they were."""
     with open_store() as engine:
@@ -127,7 +123,7 @@ def _resolve(engine: Engine, run: str) -> str:
 
 
 @operation("runs.cancel", "POST", "/runs/{run}/cancel", Scope.OPERATE, own=True)
-def cancel_run(run: str, report: Counted = _silent) -> ControlledRun:
+def cancel_run(run: str, report: Counted = lambda _: None) -> ControlledRun:
     """End a run permanently; its record stays."""
     with open_store() as engine:
         return cancel(engine, run, report)
@@ -172,12 +168,8 @@ def choose_runs(runs: Sequence[str] = (), older_than: Days | None = None) -> Pru
 Removed = Annotated[PruningReport, LOCAL_ONLY]
 
 
-def _untold(_: Pruned) -> None:
-    """Reports nothing."""
-
-
 @operation("pruning.prune", "POST", "/prune", Scope.OPERATE)
-def prune_runs(runs: Sequence[str], report: Removed = _untold) -> Pruned:
+def prune_runs(runs: Sequence[str], report: Removed = lambda _: None) -> Pruned:
     """Remove runs permanently: their questions, steps and attempts, and paragraphs that no other run refers to.
 
     A run that hasn't ended is refused: cancel it first. Those that aren't there any more are left out, so that the same

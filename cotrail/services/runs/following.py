@@ -91,7 +91,7 @@ class Following:
         self._position: Position = START
         self._begun = False
         self._closed = False
-        self._ring: Callable[[], None] = _nobody
+        self._ring: Callable[[], None] = lambda: None
 
     def go_on_behind(self, event: str) -> None:
         """Begin behind the event of this id, before anything is read; raises InputError where it is none."""
@@ -205,10 +205,6 @@ def _following(subject: Subject, after: str | None) -> Following:
     if after:
         following.go_on_behind(after)
     return following
-
-
-def _nobody() -> None:
-    """Nobody waits yet."""
 
 
 def _from_thread(loop: asyncio.AbstractEventLoop, rung: asyncio.Event) -> None:

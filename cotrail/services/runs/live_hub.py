@@ -13,16 +13,7 @@ from time import monotonic
 from sqlalchemy import Connection
 
 from cotrail.errors import CotrailError
-from cotrail.models.queries.events import (
-    Position,
-    Recorded,
-    RunProgress,
-    Subject,
-    is_settled,
-    read_events,
-    read_run_progress,
-    read_statuses,
-)
+from cotrail.models.queries import events
 from cotrail.models.schema.states import QuestionStatus, RunState
 from cotrail.services.runs.live_events import Ended, LiveEvent, Progressed, Token, Tokens
 from cotrail.services.store import reading
@@ -35,7 +26,7 @@ PAGE = 500
 STILL_SECONDS = 5.0
 """After this time without events a run is looked at too: it may have been paused or removed."""
 
-Page = Sequence[tuple[Position, Recorded]]
+Page = Sequence[tuple[events.Position, events.Recorded]]
 
 MOST_QUEUED = 2000
 """The largest number of events that wait for a follower; one that takes them more slowly reads them from the store."""
@@ -44,14 +35,14 @@ MOST_QUEUED = 2000
 class Subscriber:
     """A follower's queue. position: of the last recorded event in it; ring: called whenever there is something new."""
 
-    def __init__(self, position: Position, ring: Callable[[], None]) -> None:
+    def __init__(self, position: events.Position, ring: Callable[[], None]) -> None:
         self.position = position
         self.overtaken = False
         self._ring = ring
         self._queue: list[LiveEvent] = []
         self._lock = Lock()
 
-    def offer(self, recorded: Sequence[tuple[Position, Recorded]], further: Sequence[LiveEvent]) -> None:
+    def offer(self, recorded: Sequence[tuple[events.Position, events.Recorded]], further: Sequence[LiveEvent]) -> None:
         """Add what is behind the position, and what has none; a queue that is full is emptied and takes no more."""
         with self._lock:
             if self.overtaken:
@@ -75,7 +66,7 @@ class Subscriber:
 class Followed:
     """A subject with its followers. position: up to which these were notified; progress: what they were sent last."""
 
-    def __init__(self, subject: Subject, position: Position) -> None:
+    def __init__(self, subject: events.Subject, position: events.Position) -> None:
         self.subject = subject
         self.position = position
         self.subscribers: set[Subscriber] = set()
@@ -138,7 +129,7 @@ PAUSE_SECONDS = 1.0
 SHARE = 10
 """A reading takes at most one part in so many of the time, however large the runs are."""
 
-News = Mapping[Subject, tuple[LiveEvent, ...]]
+News = Mapping[events.Subject, tuple[LiveEvent, ...]]
 
 
 class ProgressReader:
@@ -159,7 +150,9 @@ class ProgressReader:
         """Whether it is time; a new follower learns at once how far the run is."""
         return monotonic() >= (self._due if run.progress else self._rested)
 
-    def _of_runs(self, connection: Connection, runs: Collection[Followed]) -> dict[Subject, tuple[LiveEvent, ...]]:
+    def _of_runs(
+        self, connection: Connection, runs: Collection[Followed]
+    ) -> dict[events.Subject, tuple[LiveEvent, ...]]:
         began = monotonic()
         news = _of_runs(connection, runs)
         ended = monotonic()
@@ -168,12 +161,12 @@ class ProgressReader:
         return news
 
 
-def _of_runs(connection: Connection, runs: Collection[Followed]) -> dict[Subject, tuple[LiveEvent, ...]]:
-    by_run = read_run_progress(connection, {each.subject.run for each in runs})
+def _of_runs(connection: Connection, runs: Collection[Followed]) -> dict[events.Subject, tuple[LiveEvent, ...]]:
+    by_run = events.read_run_progress(connection, {each.subject.run for each in runs})
     return {each.subject: tuple(_of_run(connection, each, by_run.get(each.subject.run))) for each in runs}
 
 
-def _of_run(connection: Connection, run: Followed, reached: RunProgress | None) -> Iterator[LiveEvent]:
+def _of_run(connection: Connection, run: Followed, reached: events.RunProgress | None) -> Iterator[LiveEvent]:
     if reached is None:
         yield Ended(state=RunState.PRUNED)
         return
@@ -186,8 +179,10 @@ def _of_run(connection: Connection, run: Followed, reached: RunProgress | None) 
         yield Ended(state=reached.state)
 
 
-def _of_questions(connection: Connection, questions: Collection[Followed]) -> dict[Subject, tuple[LiveEvent, ...]]:
-    statuses = read_statuses(connection, {each.subject.question or 0 for each in questions})
+def _of_questions(
+    connection: Connection, questions: Collection[Followed]
+) -> dict[events.Subject, tuple[LiveEvent, ...]]:
+    statuses = events.read_statuses(connection, {each.subject.question or 0 for each in questions})
     return {
         each.subject: tuple(_of_question(connection, each, statuses.get(each.subject.question or 0)))
         for each in questions
@@ -207,7 +202,7 @@ def _of_question(connection: Connection, question: Followed, status: str | None)
 
 def _is_all_sent(connection: Connection, followed: Followed) -> bool:
     """Whether followers know all that the snapshot has, once they receive what was just read."""
-    return not followed.has_more and is_settled(connection, followed.subject)
+    return not followed.has_more and events.is_settled(connection, followed.subject)
 
 
 logger = logging.getLogger(__name__)
@@ -221,12 +216,12 @@ class Hub:
 
     def __init__(self) -> None:
         self._changed = Condition()
-        self._followed: dict[Subject, Followed] = {}
+        self._followed: dict[events.Subject, Followed] = {}
         self._thread: Thread | None = None
         self._progress = ProgressReader()
         self._tokens = Tokens(self._tell_token)
 
-    def attach(self, subject: Subject, subscriber: Subscriber) -> bool:
+    def attach(self, subject: events.Subject, subscriber: Subscriber) -> bool:
         """Tell the subscriber what comes behind its position; False where others know more: it has to read on first."""
         with self._changed:
             followed = self._followed.get(subject) or Followed(subject, subscriber.position)
@@ -237,7 +232,7 @@ class Hub:
             self._listen()
         return True
 
-    def detach(self, subject: Subject, subscriber: Subscriber) -> None:
+    def detach(self, subject: events.Subject, subscriber: Subscriber) -> None:
         """Tell that one nothing more."""
         with self._changed:
             if followed := self._followed.get(subject):
@@ -296,7 +291,7 @@ class Hub:
         with reading() as connection:
             # Plans of prepared statements are kept, and one that was made for small tables reads large ones whole.
             connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
-            pages = read_events(connection, {each.subject: each.position for each in followed}, PAGE)
+            pages = events.read_events(connection, {each.subject: each.position for each in followed}, PAGE)
             for each in followed:
                 each.read(pages.get(each.subject, ()))
             news = self._progress.news(connection, followed)

@@ -30,8 +30,8 @@ from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.knowledge.store import KnowledgeStore
 from cotrail.engines.language_models.catalogue import identity
 from cotrail.errors import InputError
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.metric import ScoredQuestion
-from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.evaluation.metrics.stop_rules import UNTIL, StopRule, parse_rule
 from cotrail.evaluation.plans.plan import Plan, PlanFile, PlannedMetrics, planned_metrics, read_plan_file
 from cotrail.models.commands.new_runs import Submission

@@ -19,9 +19,9 @@ from cotrail.core.history import UNTIL
 from cotrail.core.money import Spent
 from cotrail.core.questions import Question
 from cotrail.errors import InputError, UnknownNameError, UnknownVersionError
+from cotrail.evaluation.metrics.answer_metrics import METRICS, main_metrics
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.question_scores import scorer
-from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.evaluation.metrics.stop_rules import rule_of, sequence_interval
 from cotrail.models.queries.outcomes import Prefix
 from cotrail.models.queries.progress import Outage, Progress, read_causes, read_progress

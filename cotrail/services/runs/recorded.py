@@ -9,9 +9,8 @@ from sqlalchemy import Connection
 
 from cotrail.core.actions.generate import Prompted
 from cotrail.core.results import Generated
-from cotrail.evaluation.experiments.costs import QuestionCost
+from cotrail.evaluation.experiments.costs import ModelCall, QuestionCost, RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.paper import Experiment
-from cotrail.evaluation.experiments.recorded import ModelCall, RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.registry import paper_of
 from cotrail.evaluation.metrics.metric import QuestionScores
 from cotrail.evaluation.metrics.question_scores import scorer

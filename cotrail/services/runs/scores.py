@@ -14,22 +14,13 @@ from cotrail.core.money import Spent
 from cotrail.errors import InputError, UnavailableError, UnknownNameError
 from cotrail.evaluation.experiments.costs import Cost, QuestionCost, Work, cost
 from cotrail.evaluation.experiments.costs import outcomes as outcomes
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.metric import QuestionScores
 from cotrail.evaluation.metrics.question_scores import KindedScores, Scorable, Score, scorer
-from cotrail.evaluation.metrics.registry import METRICS
+from cotrail.models.queries import spending
 from cotrail.models.queries.outcomes import Outcome, outcomes_of
 from cotrail.models.queries.progress import read_ends
 from cotrail.models.queries.runs import RunRecord
-from cotrail.models.queries.spending import (
-    KindWork,
-    has_prices,
-    read_lost,
-    read_lost_requests,
-    read_spent,
-    read_spent_by_question,
-    read_work,
-    read_work_by_question,
-)
 from cotrail.models.queries.traces import TracedQuestion
 from cotrail.models.records.questions import read_question_ids
 from cotrail.models.schema.database import connect
@@ -150,14 +141,14 @@ def _elsewhere(url: str, snapshot: str, record: RunRecord, ids: Sequence[int]) -
 
 def run_cost(connection: Connection, run_id: str) -> Cost:
     """The cost of a run so far."""
-    kinds, losses = read_work(connection, run_id), read_lost(connection, run_id)
-    lost_requests, lost_tokens = read_lost_requests(connection, run_id)
+    kinds, losses = spending.read_work(connection, run_id), spending.read_lost(connection, run_id)
+    lost_requests, lost_tokens = spending.read_lost_requests(connection, run_id)
     return cost(
         made=_work(each for each in kinds if not each.adopted),
         adopted=_work(each for each in kinds if each.adopted),
         lost={each.outcome: each.executions for each in losses},
         lost_seconds=sum(each.seconds for each in losses),
-        spent=read_spent(connection, run_id),
+        spent=spending.read_spent(connection, run_id),
         limited=sum(number for end, number in read_ends(connection, run_id).items() if end.startswith(LIMIT)),
         lost_requests=lost_requests,
         lost_tokens=lost_tokens,
@@ -167,19 +158,19 @@ def run_cost(connection: Connection, run_id: str) -> Cost:
 def question_costs(connection: Connection, run_id: str) -> dict[str, QuestionCost]:
     """The cost of each question of a run that has ended steps, by its id."""
     keys: dict[int, str] = {}
-    work: dict[int, list[KindWork]] = {}
-    for id_, key, each in read_work_by_question(connection, run_id):
+    work: dict[int, list[spending.KindWork]] = {}
+    for id_, key, each in spending.read_work_by_question(connection, run_id):
         keys[id_] = key
         work.setdefault(id_, []).append(each)
-    priced = has_prices(connection, run_id)
-    spent = read_spent_by_question(connection, run_id, [*keys]) if priced else {}
+    priced = spending.has_prices(connection, run_id)
+    spent = spending.read_spent_by_question(connection, run_id, [*keys]) if priced else {}
     return {
         keys[id_]: QuestionCost(work=_work(of), dollars=_dollars(spent.get(id_), of) if priced else None)
         for id_, of in work.items()
     }
 
 
-def _dollars(spent: Spent | None, work: Iterable[KindWork]) -> float | None:
+def _dollars(spent: Spent | None, work: Iterable[spending.KindWork]) -> float | None:
     """What a question of a run with prices cost; None where a price isn't known or another run paid for steps of it."""
     if spent is None:
         return 0.0
@@ -204,11 +195,11 @@ def adopted_from(record: RunRecord) -> str | None:
     return f"experiment {record.experiment_id}" if record.experiment_id else None
 
 
-def _work(kinds: Iterable[KindWork]) -> Work:
+def _work(kinds: Iterable[spending.KindWork]) -> Work:
     return sum(map(_of_kind, kinds), Work())
 
 
-def _of_kind(each: KindWork) -> Work:
+def _of_kind(each: spending.KindWork) -> Work:
     seconds = each.milliseconds / 1000
     return Work(
         steps=each.steps,

@@ -20,17 +20,8 @@ from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.models.records.runs import NO_LABELS, READING, STAND_INS, namesakes, read_labels
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import App, current_app, operation
+from cotrail.services.runs import pinning
 from cotrail.services.runs.checking import check_worker_keys, checked
-from cotrail.services.runs.pinning import (
-    are_alike,
-    check_measurable,
-    in_random_order,
-    pin,
-    provenance_of_request,
-    read_stated,
-    repeated,
-    with_plans,
-)
 from cotrail.services.runs.progress import waves_in_words
 from cotrail.services.runs.requests import RunRequest, check_files
 from cotrail.services.runs.resolving import resolve
@@ -85,17 +76,19 @@ def prepare(request: RunRequest) -> PreparedRun:
     """Checks all that the request names and reads its files; raises InputError and its kinds."""
     check_files(request)
     resolved = checked(resolve(request))
-    pinned, questions = pin(resolved, provenance_of_request(request)), resolved.questions
+    pinned, questions = pinning.pin(resolved, pinning.provenance_of_request(request)), resolved.questions
     if rule := rule_of(pinned.provenance):
-        questions = in_random_order(questions, request.seed)
-        check_measurable(rule, pinned, questions)
-    first, *further = with_plans(list(repeated(pinned, request.repeat)), questions, read_stated(request.plan))
+        questions = pinning.in_random_order(questions, request.seed)
+        pinning.check_measurable(rule, pinned, questions)
+    first, *further = pinning.with_plans(
+        list(pinning.repeated(pinned, request.repeat)), questions, pinning.read_stated(request.plan)
+    )
     return PreparedRun(
         submission=first,
         questions=questions,
         missing_gold=resolved.missing_gold,
         further=tuple(further),
-        alike=request.repeat > 1 and are_alike(pinned, resolved.system.needs),
+        alike=request.repeat > 1 and pinning.are_alike(pinned, resolved.system.needs),
     )
 
 

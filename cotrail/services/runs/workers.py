@@ -93,7 +93,10 @@ def list_workers(app: Any) -> WorkerList:
     workers += map(_maintenance, maintenance)
     workers = [replace(each, steps=tuple(step for step in each.steps if step.run in shown)) for each in workers]
     problem = roll_call.problem and settings().secrets.hidden(roll_call.problem)
-    return WorkerList(workers=tuple(sorted(workers, key=_place)), unasked=problem and without_places(problem))
+    return WorkerList(
+        workers=tuple(sorted(workers, key=lambda each: (each.host, each.role, each.pid))),
+        unasked=problem and without_places(problem),
+    )
 
 
 def _by_worker(steps: Iterable[StepUnderWay]) -> dict[str, tuple[StepUnderWay, ...]]:
@@ -136,10 +139,6 @@ def _role(kinds: Sequence[str]) -> str:
     """The role whose kinds these are; the kinds themselves where a worker has those of several."""
     roles = [role for role in get_args(Role) if set(kinds) <= set(carried_out_by(role))]
     return roles[0] if roles else ", ".join(sorted(set(kinds)))
-
-
-def _place(worker: ListedWorker) -> tuple[str, str, int]:
-    return worker.host, worker.role, worker.pid
 
 
 @operation("workers.index", "GET", "/workers", Scope.READ)

@@ -22,10 +22,10 @@ class Drawn(Protocol):
     """Settings of a system by which its texts are drawn."""
 
     @property
-    def max_tokens(self) -> int: ...  # noqa: D102
+    def max_tokens(self) -> int: ...
 
     @property
-    def temperature(self) -> float | None: ...  # noqa: D102
+    def temperature(self) -> float | None: ...
 
 
 def until_stop(prompt: Prompt, stop: tuple[str, ...], settings: Drawn) -> Reason:

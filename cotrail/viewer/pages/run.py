@@ -1,7 +1,7 @@
 """The list of runs; and a run: how it stands, its questions by how they came out, and what people do with it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from msgspec import Meta
 
@@ -12,7 +12,7 @@ from cotrail.services.results.plans import planned
 from cotrail.services.results.questions import QuestionStatus
 from cotrail.services.results.reports.charts import Bars, Measured, counted_causes, lengths
 from cotrail.services.results.reports.run_report import Plot
-from cotrail.services.results.runs import RUN_STATES, RunOrder, RunOverview
+from cotrail.services.results.runs import RUN_STATES, RunOrder
 from cotrail.services.results.summaries import Order, Outcome, QuestionSummaries, Trait
 from cotrail.services.runs import control, forking, labels
 from cotrail.services.runs.forking import ForkRequest
@@ -45,17 +45,7 @@ TRAITS: Mapping[Trait, str] = {
 }
 """How the sorts of questions are called."""
 
-CAUSES: Mapping[summaries.CauseName, str] = {
-    "no-answer": "no answer",
-    "answer-form-only": "answer form only",
-    "reader-wrong": "reader wrong",
-    "limit": "limit",
-    "gold-never-found": "gold never found",
-    "found-but-not-shown": "found but not shown",
-    "contradicted": "contradicted",
-    "shown-but-not-used": "shown but not used",
-    "unexplained": "unexplained",
-}
+CAUSES: Mapping[summaries.CauseName, str] = {name: name.replace("-", " ") for name in get_args(summaries.CauseName)}
 
 
 class Choice(NamedTuple):
@@ -103,7 +93,8 @@ def show(
         "submitted": moment(overview.created_at),
         "priced": found.counts.cost is not None,
     }
-    return Shown(template="run.html", section="runs", values=values, events=_events(overview))
+    events = link("v1", "runs", overview.run, "events", after=overview.place) if overview.goes_on else ""
+    return Shown(template="run.html", section="runs", values=values, events=events)
 
 
 @page("/runs/{run}/plan")
@@ -149,10 +140,6 @@ def _plots(found: QuestionSummaries) -> Iterator[Plot]:
     if len(found.counts.lengths) > 1:
         title = "Questions by the number of their steps"
         yield Plot(title=title, kind="bars", across="steps", tight=tight, broad=broad)
-
-
-def _events(run: RunOverview) -> str:
-    return link("v1", "runs", run.run, "events", after=run.place) if run.goes_on else ""
 
 
 # What people do with a run from its page.

@@ -136,12 +136,10 @@ class ChoiceStream(LlamaCppStream):
 
     @property
     def asks(self) -> dict[str, Any]:
-        """See `Stream`."""
         bias = [[token, BIAS] for token in self._tokens]
         return {"n_probs": len(self._tokens), "post_sampling_probs": True, "logit_bias": bias}
 
     def take(self, chunk: Mapping[str, Any]) -> bool:
-        """See `Stream`."""
         for choice in chunk.get("choices", ()):
             for position in (choice.get("logprobs") or {}).get("content", ()):
                 self._found |= {each["id"]: each["prob"] for each in position["top_probs"]}
@@ -176,7 +174,7 @@ def fast_server(path: Path, slots: int, context: int) -> Server:
 
 
 class LlamaCppModel:
-    """A GGUF model.
+    """A GGUF model; see `LanguageModel`.
 
     path, name: its file, and the identity's name.
     profile: `fast` works on `slots` prompts at once and reuses the longest prefix that a slot has read before;
@@ -205,11 +203,9 @@ class LlamaCppModel:
 
     @property
     def identity(self) -> str:
-        """See `LanguageModel`."""
         return self._identity
 
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
-        """See `LanguageModel`."""
         packed = self._packed(request)
         tokens = self._tokenizer.encode(packed)
         room = self._context - len(tokens)
@@ -233,7 +229,6 @@ class LlamaCppModel:
         return generated(packed, text, stream.text, stream.counts, *stream.ending, calls, stream.scores, thought)
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
-        """See `LanguageModel`."""
         tokens = self._server.tokens(text)
         check_fits(len(tokens) + 1, self._context)
         # At temperature 1 the probabilities are the model's own; at 0 the likeliest token would have all.
@@ -242,7 +237,6 @@ class LlamaCppModel:
         return stream.shares()
 
     def interrupt(self) -> None:
-        """See `LanguageModel`."""
         self._interrupted.set()
 
     def _shown_for(self, packed: Prompt, request: GenerationRequest) -> list[str]:

@@ -16,16 +16,9 @@ from cotrail.common.log_formatting import Secrets
 from cotrail.common.printable_text import cut
 from cotrail.common.server_addresses import http_options
 from cotrail.common.text_files import MAX_RECORD_BYTES, MIB, shown_size
+from cotrail.engines.language_models.served import refusals
 from cotrail.engines.language_models.served.pacing import allows_nothing, pause_asked
 from cotrail.engines.language_models.served.protocols.delta import Refused
-from cotrail.engines.language_models.served.refusals import (
-    ATTEMPTS,
-    BUSY,
-    NOTHING_ALLOWED,
-    Reported,
-    reported_in,
-    step_error,
-)
 from cotrail.engines.language_models.served.tokenizer import Tokenized
 from cotrail.engines.server_address import ServerAddress, key_in
 from cotrail.errors import (
@@ -107,7 +100,7 @@ def _exhausted(state: RetryCallState) -> bool:
     """
     if _OUT_OF_TIME(state):
         return True
-    if state.attempt_number < ATTEMPTS:
+    if state.attempt_number < refusals.ATTEMPTS:
         return False
     waited = state.seconds_since_start or 0.0
     return not isinstance(_failure(state), _BrokenOffError) or waited > IDLE_SECONDS
@@ -129,7 +122,7 @@ class Witness(Protocol):
     def answered(self, headers: Mapping[str, str]) -> None:
         """A response came, with these headers."""
 
-    def refused(self, status: int, reported: Reported) -> None:
+    def refused(self, status: int, reported: refusals.Reported) -> None:
         """The server refused a request; no message has the key."""
 
 
@@ -188,7 +181,7 @@ class ServerClient:
             if self._witness:
                 self._witness.answered(response.headers)
             if not response.is_success:
-                raise self.refusal(response.status_code, reported_in(await _read(response)), response.headers)
+                raise self.refusal(response.status_code, refusals.reported_in(await _read(response)), response.headers)
             if not streams:
                 self.take_whole(await _read(response), stream)
                 return
@@ -200,7 +193,7 @@ class ServerClient:
                         return
             except Refused as refused:
                 raise self.refusal(
-                    refused.status, Reported(refused.message, refused.kinds, pause=refused.pause)
+                    refused.status, refusals.Reported(refused.message, refused.kinds, pause=refused.pause)
                 ) from None
         try:
             stream.check()
@@ -212,7 +205,9 @@ class ServerClient:
         try:
             stream.take_whole(msgspec.json.decode(content, type=dict[str, Any]))
         except Refused as refused:
-            raise self.refusal(refused.status, Reported(refused.message, refused.kinds, pause=refused.pause)) from None
+            raise self.refusal(
+                refused.status, refusals.Reported(refused.message, refused.kinds, pause=refused.pause)
+            ) from None
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise TransientStepError(f"the server's answer can't be read: {error}") from None
 
@@ -223,7 +218,7 @@ class ServerClient:
         """
         async with self._answer(url, body, method=method) as response:
             if not response.is_success:
-                raise self.refusal(response.status_code, reported_in(await _read(response)), response.headers)
+                raise self.refusal(response.status_code, refusals.reported_in(await _read(response)), response.headers)
             response.stream = _bounded(response)
             return await response.aread()
 
@@ -231,7 +226,7 @@ class ServerClient:
         """The server's tokenization of a text; None where it offers none."""
         async with self._answer(url, body) as response:
             if response.is_server_error and response.status_code != HTTPStatus.NOT_IMPLEMENTED:
-                raise self.refusal(response.status_code, Reported("its tokenizer failed"))
+                raise self.refusal(response.status_code, refusals.Reported("its tokenizer failed"))
             try:
                 return msgspec.json.decode(await _read(response), type=Tokenized) if response.is_success else None
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -282,8 +277,8 @@ class ServerClient:
         # request.
         if self._learn:
             self._learn(response.headers, sent, time.monotonic())
-        elif response.status_code in BUSY:
-            reported = reported_in(await _read(response))
+        elif response.status_code in refusals.BUSY:
+            reported = refusals.reported_in(await _read(response))
             await response.aclose()
             refusal = self.refusal(response.status_code, reported, response.headers)
             if isinstance(refusal, QuotaError):
@@ -296,14 +291,14 @@ class ServerClient:
         return response
 
     def refusal(
-        self, status: int, reported: Reported, headers: Mapping[str, str] = MappingProxyType({})
+        self, status: int, reported: refusals.Reported, headers: Mapping[str, str] = MappingProxyType({})
     ) -> CotrailError:
         """What a refusal is for the step that asked; its message is without the secrets that the server may repeat."""
-        none = (NOTHING_ALLOWED,) if allows_nothing(headers) else ()
+        none = (refusals.NOTHING_ALLOWED,) if allows_nothing(headers) else ()
         hidden = replace(reported, message=self._said(reported.message), kinds=(*reported.kinds, *none))
         if self._witness:
             self._witness.refused(status, hidden)
-        return step_error(self._endpoint, status, hidden, pause_asked(headers))
+        return refusals.step_error(self._endpoint, status, hidden, pause_asked(headers))
 
     def _said(self, message: str) -> str:
         """A server's message, without the secrets that it may repeat."""

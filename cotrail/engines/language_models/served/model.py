@@ -50,7 +50,7 @@ MOST_AROUND_TOKEN = 1000
 
 
 class ServedModel:
-    """A model that a server runs; no request is sent before the first prompt.
+    """A model that a server runs; no request is sent before the first prompt; see `LanguageModel` and `TakesBatches`.
 
     endpoint, name: its address, and the identity's name; protocol: the one of its `api`.
     limiter: shares out what its account may use, where a provider runs it. witness: sees every response.
@@ -85,7 +85,6 @@ class ServedModel:
 
     @property
     def identity(self) -> str:
-        """See `LanguageModel`."""
         return self._identity
 
     @property
@@ -108,15 +107,12 @@ class ServedModel:
 
     @property
     def has_batches(self) -> bool:
-        """See `TakesBatches`."""
         return self._endpoint.batch is not None
 
     def batch_body(self, request: GenerationRequest) -> str:
-        """See `TakesBatches`."""
         return msgspec.json.encode(self._protocol.body(self._order(request, streams=False))).decode()
 
     def batch_result(self, request: GenerationRequest, answer: BatchAnswer) -> Generated:
-        """See `TakesBatches`."""
         # The order may take a request to the server's tokenizer, whose failure says nothing about the answer.
         order = self._order(request, streams=False)
         stream = self._stream(order, request)
@@ -151,7 +147,6 @@ class ServedModel:
         return choice_shares(endpoint, stream.logprobs, choices)
 
     def interrupt(self) -> None:
-        """See `LanguageModel`."""
         self._event_loop.interrupt()
 
     def _paced(

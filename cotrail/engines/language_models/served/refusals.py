@@ -4,8 +4,10 @@ What Google's error responses say in their details, in the form of `google.rpc`.
 """
 
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -29,29 +31,8 @@ LONGEST_PAUSE = 3600.0
 
 # Fields of requests that a server refuses, and the setting in the model's table that each of them calls for.
 
-OMISSIBLE = ("temperature", "top_p", "seed", "stop", "logprobs", "stream", "stream_options")
-"""Fields that a table can leave out: those of `Omitted`."""
-
-_LIMIT = 'set limit_field = "max_completion_tokens", or where the number is too large lower thought_tokens,'
-_EFFORT = "set another effort, or none,"
-_STRUCTURE = 'add "structure" to without'
-_OF_EFFORT = ("reasoning_effort", "reasoning.effort", "reasoning", "output_config.effort", "thinking")
-_OF_STRUCTURE = ("response_format", "structured_outputs", "json_schema", "text.format", "output_config.format")
-
-_SETTINGS: Mapping[str, str] = {
-    **{name: f'add "{name}" to omits' for name in OMISSIBLE},
-    "top_logprobs": 'add "logprobs" to omits',
-    "stop_sequences": 'add "stop" to omits',
-    "max_tokens": _LIMIT,
-    "max_completion_tokens": 'set limit_field = "max_tokens"',
-    **dict.fromkeys(_OF_EFFORT, _EFFORT),
-    "thinking.type.enabled": 'set an effort, as effort = "low", since it takes no budget of thoughts,',
-    "chat_template_kwargs": "correct template",
-    **dict.fromkeys(_OF_STRUCTURE, _STRUCTURE),
-    "tools": 'add "tools" to without',
-}
-"""What to do in the model's table about each field that the table decides on."""
-
+_TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_SETTINGS: Mapping[str, str] = _TABLES["settings"]
 _NAMES = "|".join(sorted(map(re.escape, _SETTINGS), key=len, reverse=True))
 _NAMED = re.compile(rf"(?:^|[`'\"]|: )({_NAMES})(?=[`'\"]|:|\.?$)|\b(temperature|top_p|(?:top_)?logprobs)\b")
 """A field that a message names: within quotes, before or behind a colon, or by a name that is no word of prose."""
@@ -259,26 +240,10 @@ def _field_refused(sentence: str, field: str) -> str:
     return f"{sentence}; {setting_for(field)}, start the workers again and submit the run again"
 
 
-_STATUSES = {
-    "authentication_error": 401,
-    "billing_error": 402,
-    "insufficient_quota": 402,
-    "permission_error": 403,
-    "not_found_error": 404,
-    "timeout_error": 504,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "overloaded_error": 529,
-    "invalid_request_error": 400,
-    "invalid_prompt": 400,
-    "request_too_large": 413,
-}
-"""Status by the type of an error, which a stream that has begun reports in place of a status."""
-
-
 def status_meant(kind: str) -> int:
     """The status that the type of an error stands for; 500 where it isn't known."""
-    return _STATUSES.get(kind, HTTPStatus.INTERNAL_SERVER_ERROR)
+    status: int = _TABLES["statuses"].get(kind, HTTPStatus.INTERNAL_SERVER_ERROR)
+    return status
 
 
 def reported_in(body: bytes) -> Reported:

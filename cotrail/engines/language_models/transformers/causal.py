@@ -201,15 +201,12 @@ class CausalRunner:
 
     @property
     def busy(self) -> bool:
-        """See `ModelRunner`."""
         return bool(self._slots.busy)
 
     def room(self) -> int:
-        """See `ModelRunner`."""
         return self._most - sum(slot.taken.rest_of is None for slot in self._slots.busy)
 
     def admit(self, requests: list[Request]) -> None:
-        """See `ModelRunner`."""
         with torch.inference_mode():
             for request in requests:
                 self._free_a_slot(request)
@@ -227,18 +224,15 @@ class CausalRunner:
         request.predicted = self._continuations.recall(request)
 
     def drop(self, request: Request) -> None:
-        """See `ModelRunner`."""
         for slot in self._slots.busy:
             if slot.request is request:
                 self._slots.free(slot)
 
     def cancel(self) -> None:
-        """See `ModelRunner`."""
         for slot in self._slots.busy:
             self._slots.free(slot)
 
     def step(self) -> None:
-        """See `ModelRunner`."""
         with torch.inference_mode():
             feeds = [self._feed(slot) for slot in self._slots.busy if self._slots.follow(slot)]
             # Texts that are being written go first and together; long feeds would pad all of them to their width.

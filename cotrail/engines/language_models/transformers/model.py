@@ -92,7 +92,7 @@ def _ends(model: Any, tokenizer: Any) -> set[int]:
 
 
 class TransformersModel:
-    """A model that transformers loads.
+    """A model that transformers loads; see `LanguageModel`.
 
     path, name: a folder saved by transformers or a GGUF file, and the identity's name.
     profile: `fast` works on up to `slots` prompts at once and reuses prefixes that it read before; `deterministic`
@@ -116,15 +116,13 @@ class TransformersModel:
         self._encoder_decoder = loaded.encoder_decoder
         self._context = context
         self._scheduler = Scheduler(_runner(loaded, profile, slots, context))
-        self.count_tokens = cached_count(self._count)
+        self.count_tokens = cached_count(lambda text: len(self._vocabulary.encode(text)))
 
     @property
     def identity(self) -> str:
-        """See `LanguageModel`."""
         return self._identity
 
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
-        """See `LanguageModel`."""
         packed = self._packed(request)
         scheduled = self._scheduled(packed, request)
         scheduled.cancellation = cancellation
@@ -153,7 +151,6 @@ class TransformersModel:
         return choice.shares
 
     def interrupt(self) -> None:
-        """See `LanguageModel`."""
         self._scheduler.interrupt()
 
     def _packed(self, request: GenerationRequest) -> Prompt:
@@ -161,14 +158,8 @@ class TransformersModel:
         # An encoder-decoder model's output takes nothing of its context, but IRCoT's released code reserves room for
         # it.
         reserved = 0 if self._encoder_decoder and prompt.drop == "last" else request.max_tokens
-        counted = self._count_conversation if prompt.has_roles else None
+        counted = (lambda packed: len(self._encode(packed))) if prompt.has_roles else None
         return pack(prompt, self.count_tokens, self._context, reserved + self._thoughts.reserved(prompt), counted)
-
-    def _count(self, text: str) -> int:
-        return len(self._vocabulary.encode(text))
-
-    def _count_conversation(self, prompt: Prompt) -> int:
-        return len(self._encode(prompt))
 
     def _encode(self, prompt: Prompt) -> list[int]:
         if not prompt.has_roles:
@@ -260,7 +251,7 @@ _METASPACE = {
 
 
 class GrammarConstraint:
-    """Holds a generation to its grammars, token by token.
+    """Holds a generation to its grammars, token by token; see `Constraint`.
 
     matchers: of each grammar that could be compiled.
     """
@@ -271,7 +262,6 @@ class GrammarConstraint:
         self._matcher = matchers.get(guide.grammar)
 
     def masked(self, logits: torch.Tensor) -> torch.Tensor:
-        """See `Constraint`."""
         if self._matcher is None:
             return logits
         allowed = torch.frombuffer(bytearray(self._matcher.compute_logit_bias()), dtype=torch.uint8)[
@@ -287,7 +277,6 @@ class GrammarConstraint:
         return logits.masked_fill(refused, -torch.inf)
 
     def take(self, token: int) -> None:
-        """See `Constraint`."""
         # Where another grammar begins, this token has ended the former one's part and belongs to neither matcher.
         if self._guide.follow():
             self._matcher = self._matchers.get(self._guide.grammar)

@@ -62,7 +62,6 @@ class WindowLayer(CacheLayerMixin):  # type: ignore[misc, no-untyped-call, unuse
         return int(self.keys.shape[2]) - 1
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:  # noqa: ARG002
-        """See `CacheLayerMixin`."""
         return int(self.keys.shape[2]), 0
 
     def get_max_length(self) -> int:
@@ -196,19 +195,15 @@ class Seq2SeqRunner:
 
     @property
     def busy(self) -> bool:
-        """See `ModelRunner`."""
         return bool(self._unread or self._rows)
 
     def room(self) -> int:
-        """See `ModelRunner`."""
         return self._most - len(self._unread) - len(self._rows)
 
     def admit(self, requests: list[Request]) -> None:
-        """See `ModelRunner`."""
         self._unread += requests
 
     def drop(self, request: Request) -> None:
-        """See `ModelRunner`."""
         self._unread = [each for each in self._unread if each is not request]
         for row in self._rows:
             # Of the others none is done here: those that were have left within their step.
@@ -216,12 +211,10 @@ class Seq2SeqRunner:
         self._leave()
 
     def cancel(self) -> None:
-        """See `ModelRunner`."""
         self._unread, self._rows = [], []
         self._decoded.used = 0
 
     def step(self) -> None:
-        """See `ModelRunner`."""
         with torch.inference_mode():
             if self._unread:
                 self._begin()

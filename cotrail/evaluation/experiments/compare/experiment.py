@@ -11,9 +11,8 @@ from cotrail.common import nearest
 from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.repeats import Repeat, Times
 from cotrail.evaluation.comparison.differences import Reach
-from cotrail.evaluation.experiments.costs import Cost, QuestionCost, Work
+from cotrail.evaluation.experiments.costs import Cost, QuestionCost, RecordedRun, Work
 from cotrail.evaluation.experiments.paper import DatasetFiles, Experiment, ExperimentName, GridCell
-from cotrail.evaluation.experiments.recorded import RecordedRun
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
 from cotrail.evaluation.metrics.metric import QuestionScores
 from cotrail.evaluation.metrics.question_scores import mean_scores

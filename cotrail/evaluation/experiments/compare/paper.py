@@ -1,5 +1,6 @@
 """Free comparisons as a record, as papers are: any runs, and the published tables that they can fill."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -7,21 +8,126 @@ import msgspec
 
 from cotrail.common import nearest
 from cotrail.common.structs import merged
+from cotrail.core.history import shown_ends
 from cotrail.core.ports.roles import ROLES
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.compare.experiment import (
     ComparedCell,
+    ComparedRun,
     CompareExperiment,
     RunFileKeys,
     cells,
     read_run,
     repeat_of,
 )
-from cotrail.evaluation.experiments.compare.tables import report
+from cotrail.evaluation.experiments.compare.published_tables import published_tables
+from cotrail.evaluation.experiments.compare.recommended import DatasetChoice, choices, recommendation_table, sentence
+from cotrail.evaluation.experiments.costs import PER_ASKED_NOTE, per_run, totals
 from cotrail.evaluation.experiments.paper import Inputs, Paper, RunKeys, at_once, named_corpora
+from cotrail.evaluation.experiments.report_tables import (
+    Column,
+    ExperimentReport,
+    Mean,
+    ReportTable,
+    TableRow,
+    Value,
+    shown_interval,
+    summary_of,
+)
+from cotrail.evaluation.experiments.sources import printed
+from cotrail.evaluation.metrics.answer_metrics import METRICS, main_metrics
+from cotrail.evaluation.metrics.question_scores import CAVEAT, LEFT_OVER_CAVEAT
+from cotrail.evaluation.metrics.repeated_scores import REPEATS_CAVEAT, repeated_scores
 from cotrail.systems.parts.prompting import SHORT, short_path
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
+
+LAYOUTS = printed("compare").layouts
+
+
+def report(runs: Sequence[ComparedRun]) -> ExperimentReport:
+    """The scores and costs of each run, and the published tables that they can fill."""
+    found = choices(runs)
+    summary = summary_of([run.is_answered for run in runs], *map(sentence, found))
+    return ExperimentReport(summary=summary, tables=tuple(_tables(runs, found)))
+
+
+def _tables(runs: Sequence[ComparedRun], found: Sequence[DatasetChoice]) -> Iterator[ReportTable]:
+    yield from filter(None, (recommendation_table(found), scores(runs), repeats(runs)))
+    yield from published_tables(runs)
+    costs = per_run(((run.cell.name, run.asked_cost, len(run.asked)) for run in runs), PER_ASKED_NOTE)
+    yield from filter(None, (costs, totals({None: [run.cost for run in runs]})))
+
+
+def scores(runs: Sequence[ComparedRun]) -> ReportTable | None:
+    """All runs with their scores and what ended their questions."""
+    metrics = [Column(each.name, each.title, "decimal" if each.is_count else "mean") for each in METRICS.values()]
+    repeated = any(run.cell.repeat > 1 for run in runs)
+    rows = [
+        TableRow(values={**_labels(run, repeated=repeated), **_means(run), "ended": shown_ends(run.ends) or None})
+        for run in runs
+    ]
+    return LAYOUTS["scores"].filled(rows, *_caveats(CAVEAT, runs), across=metrics)
+
+
+def _caveats(caveat: str, runs: Sequence[ComparedRun]) -> tuple[str, ...]:
+    """What the intervals of these runs promise."""
+    return (caveat, LEFT_OVER_CAVEAT) if any(run.was_cut for run in runs) else (caveat,)
+
+
+def _means(run: ComparedRun) -> dict[str, Value]:
+    """The means of a run, with their intervals where they have one."""
+    found = {name: mean for name, mean in run.scores.items() if mean is not None}
+    return {name: Mean(mean=mean, interval=shown_interval(run.intervals.get(name))) for name, mean in found.items()}
+
+
+def repeats(runs: Sequence[ComparedRun]) -> ReportTable | None:
+    """The main scores of each run over its repeats; None where there are none."""
+    groups: dict[str, list[ComparedRun]] = defaultdict(list)
+    for run in runs:
+        groups[run.cell.first].append(run)
+    rows = [row for of in groups.values() if len(of) > 1 for row in _over_repeats(of)]
+    return LAYOUTS["repeats"].filled(rows, *_caveats(REPEATS_CAVEAT, runs))
+
+
+def _over_repeats(runs: Sequence[ComparedRun]) -> Iterator[TableRow]:
+    """A row for each main metric that the runs of one cell have."""
+    asked, is_fixed = {run.cell.name: run.asked for run in runs}, not any(run.was_cut for run in runs)
+    scored = repeated_scores(asked, len(runs), is_fixed=is_fixed)
+    for metric in main_metrics():
+        score = scored.metrics[metric.name]
+        if score and not metric.is_count:
+            values: dict[str, Value] = {
+                "run": runs[0].cell.first,
+                "metric": metric.title,
+                "questions": scored.questions,
+                "repeats": len(runs),
+                "mean": score.mean,
+                "error": score.standard_error,
+                "interval": shown_interval(score.interval),
+                "deviation": score.deviation,
+                "pass": score.pass_at[-1].mean if score.pass_at else None,
+            }
+            yield TableRow(values=values, runs=dict.fromkeys(("mean", "pass"), scored.runs))
+
+
+def _labels(run: ComparedRun, *, repeated: bool) -> dict[str, Value]:
+    cell = run.cell
+    return {
+        "run": cell.name,
+        "dataset": cell.dataset,
+        "system": cell.method,
+        "retriever": cell.retriever or None,
+        "variation": cell.variation or None,
+        "repeat": cell.repeat if repeated else None,
+        "model": cell.model,
+        "corpus": run.corpus,
+        "k": run.retrieval_count,
+        "questions": run.questions,
+        "answered": len(run.answered),
+        "unasked": run.unasked or None,
+    }
+
 
 CORPORA = frozenset(("corpus", "corpora"))
 """Keys that name what is searched; a run has one of them."""
@@ -84,7 +190,11 @@ def selected(experiment: CompareExperiment, needs: Mapping[ComparedCell, Needs])
 
     needs: of every run that there may be. Raises InputError for what is named and no run has a use for.
     """
-    kept = [cell for cell, needed in needs.items() if _is_run(experiment, cell, needed)]
+    kept = [
+        cell
+        for cell, needed in needs.items()
+        if not experiment.retrievers_of(cell.dataset) or needed.corpus == bool(cell.retriever)
+    ]
     _check_settings(experiment)
     if unused := sorted(experiment.retrievers.keys() - {cell.retriever for cell in kept}):
         raise InputError(
@@ -96,10 +206,6 @@ def selected(experiment: CompareExperiment, needs: Mapping[ComparedCell, Needs])
         if (key, value) not in used:
             raise InputError(f"no run has a use for `{key}` {value}; leave it out, or compare a system that has")
     return kept
-
-
-def _is_run(experiment: CompareExperiment, cell: ComparedCell, needs: Needs) -> bool:
-    return not experiment.retrievers_of(cell.dataset) or needs.corpus == bool(cell.retriever)
 
 
 def _check_settings(experiment: CompareExperiment) -> None:

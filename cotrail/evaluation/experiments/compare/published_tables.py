@@ -18,7 +18,7 @@ from cotrail.evaluation.experiments.sources import (
     fact,
     filed_sources,
 )
-from cotrail.evaluation.metrics.registry import METRICS
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 
 Runs = Sequence[ComparedRun]
 

@@ -16,8 +16,8 @@ from cotrail.evaluation.experiments.compare.experiment import ComparedRun
 from cotrail.evaluation.experiments.costs import QuestionCost
 from cotrail.evaluation.experiments.report_tables import ReportTable, TableRow, shown_interval
 from cotrail.evaluation.experiments.sources import printed
+from cotrail.evaluation.metrics.answer_metrics import main_metrics
 from cotrail.evaluation.metrics.metric import Metric
-from cotrail.evaluation.metrics.registry import main_metrics
 
 Unit = Literal["dollars", "tokens"]
 """What a question costs: dollars where those of all runs are known, otherwise tokens, read and written."""

@@ -12,8 +12,8 @@ from cotrail.evaluation.comparison.differences import Reach
 from cotrail.evaluation.experiments.costs import Cost
 from cotrail.evaluation.experiments.report_tables import Mean, ReportTable, Shade, TableRow
 from cotrail.evaluation.experiments.sources import Method, PublishedRow, PublishedTable, Source, printed
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.metric import QuestionScores
-from cotrail.evaluation.metrics.registry import METRICS
 from cotrail.systems.parts.reading import Reader
 
 Stage = Literal["search", "test"]

@@ -34,7 +34,6 @@ class IRCoTInputs(Inputs):
         self._sets = cache(self._draw_sets)
 
     def files(self) -> Iterator[str]:
-        """See `Inputs`."""
         for files in self.experiment.datasets.values():
             yield from filter(None, (files.questions, files.development, files.test, files.official))
         yield from self._demonstration_files()
@@ -54,7 +53,6 @@ class IRCoTInputs(Inputs):
         return self._halves(cell.line.dataset)[0 if cell.stage == "search" else 1]
 
     def instructed(self, cell: Cell) -> bool:
-        """See `Inputs`."""
         return bool(self.shown(cell, AnswerForm.COT).instruction)
 
     def shown(self, cell: Cell, form: AnswerForm) -> Demonstrations:

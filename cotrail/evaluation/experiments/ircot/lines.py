@@ -19,7 +19,7 @@ from cotrail.evaluation.experiments.report_tables import (
     shown_interval,
 )
 from cotrail.evaluation.experiments.sources import Layout
-from cotrail.evaluation.metrics.registry import METRICS as ALL_METRICS
+from cotrail.evaluation.metrics.answer_metrics import METRICS as ALL_METRICS
 from cotrail.evaluation.metrics.repeated_scores import mean_and_deviation
 from cotrail.evaluation.metrics.stop_rules import interval_of
 

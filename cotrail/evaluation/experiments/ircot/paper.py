@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from cotrail.common.humanize import count
 from cotrail.evaluation.comparison.differences import Reach
+from cotrail.evaluation.experiments.costs import RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.ircot.cells import PRINTED, Cell, CellResult, ExampleChain
 from cotrail.evaluation.experiments.ircot.figures import build_charts
 from cotrail.evaluation.experiments.ircot.inputs import IRCoTInputs
@@ -11,7 +12,6 @@ from cotrail.evaluation.experiments.ircot.lines import is_answered
 from cotrail.evaluation.experiments.ircot.protocol import IRCoTExperiment, IRCoTProtocol
 from cotrail.evaluation.experiments.ircot.tables import build_tables
 from cotrail.evaluation.experiments.paper import Paper, RunKeys
-from cotrail.evaluation.experiments.recorded import RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.report_tables import ExperimentReport, completeness
 from cotrail.evaluation.metrics.factual_errors import factual_errors, untrue
 from cotrail.systems.registry import SYSTEMS

@@ -22,7 +22,7 @@ from cotrail.evaluation.experiments.ircot.lines import (
     runs_by_line,
 )
 from cotrail.evaluation.experiments.report_tables import Column, EMAndF1, ReportTable, TableRow, Value, shown_interval
-from cotrail.evaluation.metrics.registry import METRICS as ALL_METRICS
+from cotrail.evaluation.metrics.answer_metrics import METRICS as ALL_METRICS
 
 LineValues = Callable[[cells.Line, CellResults], Mapping[str, Value]]
 """What a table has of a line, by place."""

@@ -11,7 +11,7 @@ from cotrail.core.binding import name_in
 from cotrail.core.ports.language_model import INFERRER
 from cotrail.data.datasets.registry import TASK_OF, scoring_of
 from cotrail.errors import InputError
-from cotrail.evaluation.experiments.recorded import ReadQuestion, ReadRun, RecordedQuestion, RecordedRun
+from cotrail.evaluation.experiments.costs import ReadQuestion, ReadRun, RecordedQuestion, RecordedRun
 from cotrail.evaluation.metrics.answer_scores import Accuracy, accuracy, answer_scores, is_unclear
 from cotrail.evaluation.metrics.confidence_intervals import McNemarResult, mcnemar
 from cotrail.evaluation.metrics.factual_errors import chain_faithfulness, explanation_faithfulness
@@ -106,7 +106,6 @@ class Answered(ReadQuestion, frozen=True, kw_only=True):
 
     @property
     def has_answer(self) -> bool:
-        """See `ReadQuestion`."""
         return self.answer is not None
 
 

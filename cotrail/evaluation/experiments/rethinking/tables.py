@@ -7,20 +7,8 @@ from msgspec.structs import asdict
 
 from cotrail.common.humanize import count
 from cotrail.data.datasets.registry import TASK_OF
+from cotrail.evaluation.experiments import report_tables
 from cotrail.evaluation.experiments.costs import spending
-from cotrail.evaluation.experiments.report_tables import (
-    Chart,
-    Column,
-    ExperimentReport,
-    Panel,
-    ReportTable,
-    Series,
-    Shade,
-    TableRow,
-    Value,
-    point_of_share,
-    summary_of,
-)
 from cotrail.evaluation.experiments.rethinking.runs import (
     Method,
     RethinkingRun,
@@ -68,25 +56,27 @@ READINGS = {"zero-shot": "zero-shot", "chain-of-thought": "CoT", "cot": "CoT", "
 EMPTY, GOLD, GENERATED = "Empty facts", "Gold facts", "Generated facts"
 
 
-def comparison(runs: MethodRuns) -> ExperimentReport:
+def comparison(runs: MethodRuns) -> report_tables.ExperimentReport:
     """Any runs of the paper's methods; the figure has a panel for each with several chains."""
     return _report(f"{count(len(runs), 'run')}.", runs, runs)
 
 
-def report(runs: MethodRuns) -> ExperimentReport:
+def report(runs: MethodRuns) -> report_tables.ExperimentReport:
     """The tables of an experiment; the figure has a panel for each run of the basic approach."""
-    return _report(summary_of([run.is_answered for run in runs]), runs, [run for run in runs if run.method.is_basic])
+    return _report(
+        report_tables.summary_of([run.is_answered for run in runs]), runs, [run for run in runs if run.method.is_basic]
+    )
 
 
-def _report(summary: str, runs: MethodRuns, drawn: MethodRuns) -> ExperimentReport:
+def _report(summary: str, runs: MethodRuns, drawn: MethodRuns) -> report_tables.ExperimentReport:
     """The tables of these runs; drawn: those that have a panel in the figure."""
     tables, plot = build_tables(runs), chains_chart(drawn)
     is_beside = any(row.published for table in tables for row in table.rows)
     said = f"{summary} {PRINTED.said}" if is_beside else summary
-    return ExperimentReport(summary=said, tables=tables, plots=(plot,) if plot else ())
+    return report_tables.ExperimentReport(summary=said, tables=tables, plots=(plot,) if plot else ())
 
 
-def build_tables(runs: MethodRuns) -> tuple[ReportTable, ...]:
+def build_tables(runs: MethodRuns) -> tuple[report_tables.ReportTable, ...]:
     """Build all tables for which there are runs; those with published figures only of runs on the paper's datasets."""
     comparable = [run for run in runs if run.dataset in TASK_OF]
     own_questions = (OWN_QUESTIONS,) if len(comparable) < len(runs) else ()
@@ -105,7 +95,7 @@ def build_tables(runs: MethodRuns) -> tuple[ReportTable, ...]:
     return tuple(table for table in tables if table)
 
 
-def _variants(runs: MethodRuns) -> ReportTable | None:
+def _variants(runs: MethodRuns) -> report_tables.ReportTable | None:
     """Accuracy and faithfulness of the variants (table 5)."""
     commonsense = [run for run in runs if run.task == "commonsense" and run.dataset != WITH_FACTS]
     placed = [(label, run) for run in commonsense if (label := _variant(run.method))]
@@ -119,7 +109,7 @@ def _variants(runs: MethodRuns) -> ReportTable | None:
     return LAYOUTS["variants"].filled([*own, *alone], *([CHAIN_ALONE_NOTE] if alone else []))
 
 
-def _inferences(runs: MethodRuns) -> ReportTable | None:
+def _inferences(runs: MethodRuns) -> report_tables.ReportTable | None:
     """Final inference from facts (table 7), if a run generates them or is given the annotators'."""
     placed = [(label, run) for run in runs if run.task == "commonsense" and (label := _given(run))]
     if all(label == EMPTY for label, _ in placed):
@@ -130,12 +120,12 @@ def _inferences(runs: MethodRuns) -> ReportTable | None:
     )
 
 
-def chains_chart(runs: MethodRuns) -> Chart | None:
+def chains_chart(runs: MethodRuns) -> report_tables.Chart | None:
     """Chart of the effect of the number of chains, a panel per run; None where no run has several chains."""
     panels = tuple(panel for run in runs if (panel := _panel(run)))
     if not panels:
         return None
-    return Chart(
+    return report_tables.Chart(
         name="chains",
         title="The effect of the number of chains",
         axis="Accuracy (%)",
@@ -194,7 +184,7 @@ def _given(run: RethinkingRun) -> str | None:
     return GENERATED if infers else None
 
 
-def _infers(run: RethinkingRun) -> dict[str, Value]:
+def _infers(run: RethinkingRun) -> dict[str, report_tables.Value]:
     """The model and its way of inference, for a variant; empty where chains alone decide."""
     return {"model": _inferring(run)} if run.method.inference else {}
 
@@ -205,27 +195,27 @@ def _inferring(run: RethinkingRun) -> str:
     return f"{run.inferrer or run.model} ({READINGS.get(how, how)})"
 
 
-def _by_task(name: str, placed: LabelledRuns) -> ReportTable | None:
+def _by_task(name: str, placed: LabelledRuns) -> report_tables.ReportTable | None:
     """Make a table with a column for each task of the own runs."""
     tasks = {run.task for _, run in placed}
-    columns = [Column(task, title, "percent") for task, title in TASKS.items() if task in tasks]
+    columns = [report_tables.Column(task, title, "percent") for task, title in TASKS.items() if task in tasks]
     own = [_own(label, run, {run.task: accuracy_of(run).share}) for label, run in placed]
     return LAYOUTS[name].filled(own, across=columns)
 
 
-def _own(label: str, run: RethinkingRun, scores: Mapping[str, Value]) -> TableRow:
+def _own(label: str, run: RethinkingRun, scores: Mapping[str, report_tables.Value]) -> report_tables.TableRow:
     labels = {"label": label, "model": run.model, "knowledge": ", ".join(run.method.knowledge) or None}
-    return TableRow(values={**labels, **scores, "questions": len(run.questions), "run": run.id})
+    return report_tables.TableRow(values={**labels, **scores, "questions": len(run.questions), "run": run.id})
 
 
-def _alone(run: RethinkingRun) -> Iterator[TableRow]:
+def _alone(run: RethinkingRun) -> Iterator[report_tables.TableRow]:
     if result := chain_alone(run):
         yield _own(CHAIN_ALONE, run, dict(zip(("accuracy", "faithfulness"), result, strict=True)))
 
 
-def _overview(run: RethinkingRun) -> TableRow:
+def _overview(run: RethinkingRun) -> report_tables.TableRow:
     accuracy = accuracy_of(run)
-    values: dict[str, Value] = {
+    values: dict[str, report_tables.Value] = {
         "settings": _settings(run.method) or None,
         "task": TASKS[run.task],
         "answered": run.answered,
@@ -245,39 +235,44 @@ def _settings(method: Method) -> str:
     return ", ".join(phrases)
 
 
-def _growing(run: RethinkingRun) -> Iterator[TableRow]:
+def _growing(run: RethinkingRun) -> Iterator[report_tables.TableRow]:
     if grown := growth(run):
         for place, share in enumerate(grown.voted):
             faithful = grown.faithful[place] if grown.faithful else None
-            values: dict[str, Value] = {"run": run.id, "chains": place + 1, "questions": grown.questions}
-            yield TableRow(values={**values, "voted": share, "faithful": faithful})
+            values: dict[str, report_tables.Value] = {"run": run.id, "chains": place + 1, "questions": grown.questions}
+            yield report_tables.TableRow(values={**values, "voted": share, "faithful": faithful})
 
 
-def _contrasted(ours: RethinkingRun, theirs: RethinkingRun) -> Iterator[TableRow]:
+def _contrasted(ours: RethinkingRun, theirs: RethinkingRun) -> Iterator[report_tables.TableRow]:
     if comparison := contrast(ours, theirs):
         # A budget that ends a run decides how many questions there are, for which the test holds no more.
         fixed = {} if ours.unasked or theirs.unasked else {"p_value": comparison.p_value}
         counts = {name: value for name, value in asdict(comparison).items() if name != "p_value"}
-        yield TableRow(values={"run": ours.id, "against": theirs.id, "task": TASKS[ours.task], **counts, **fixed})
+        yield report_tables.TableRow(
+            values={"run": ours.id, "against": theirs.id, "task": TASKS[ours.task], **counts, **fixed}
+        )
 
 
-def _panel(run: RethinkingRun) -> Panel | None:
+def _panel(run: RethinkingRun) -> report_tables.Panel | None:
     grown = growth(run)
     if grown is None:
         return None
-    lines: tuple[tuple[str, Shade, tuple[float, ...]], ...] = (
+    lines: tuple[tuple[str, report_tables.Shade, tuple[float, ...]], ...] = (
         ("self-consistency", "middle", grown.voted),
         ("rethinking", "strong", grown.faithful),
     )
     questions = grown.questions
-    return Panel(
+    return report_tables.Panel(
         title=f"{TASKS[run.task]}, {run.model}\n{run.id}",
         labels=tuple(str(count) for count in range(1, len(grown.voted) + 1)),
         series=tuple(
-            Series(
+            report_tables.Series(
                 system=system,
                 shade=shade,
-                points=tuple(point_of_share(round(share * questions), questions, runs=(run.id,)) for share in shares),
+                points=tuple(
+                    report_tables.point_of_share(round(share * questions), questions, runs=(run.id,))
+                    for share in shares
+                ),
             )
             for system, shade, shares in lines
             if shares

@@ -12,8 +12,8 @@ from cotrail.core.prompts import Piece, Prompt, Written
 from cotrail.data.datasets.musique import hops
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.data.datasets.spec import Scoring
+from cotrail.evaluation.experiments.costs import ReadQuestion, ReadRun, RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.paper import GridCell
-from cotrail.evaluation.experiments.recorded import ReadQuestion, ReadRun, RecordedQuestion, RecordedRun
 from cotrail.evaluation.metrics.answer_metrics import cover_em, long_answer_score
 from cotrail.systems.searchain.tree import Mark, Tree
 
@@ -48,7 +48,6 @@ class Searched(ReadQuestion, frozen=True, kw_only=True):
 
     @property
     def has_answer(self) -> bool:
-        """See `ReadQuestion`."""
         return self.score is not None
 
 

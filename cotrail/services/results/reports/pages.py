@@ -17,19 +17,7 @@ from msgspec.structs import replace
 from cotrail.common.humanize import percent
 from cotrail.common.printable_text import cut, one_line, printable, visible
 from cotrail.common.structs import shortened
-from cotrail.core.views import (
-    Facts,
-    FoundParagraph,
-    FoundParagraphs,
-    Note,
-    Part,
-    Recorded,
-    ScoredTexts,
-    Thoughts,
-    ToolCalls,
-    WrittenText,
-    name_of,
-)
+from cotrail.core import views
 from cotrail.services.results.reasoning import where
 from cotrail.services.results.steps import ShownStep
 from cotrail.services.results.verdicts import verdict_words
@@ -167,7 +155,7 @@ class ReportedStep(Struct, frozen=True, kw_only=True):
 def reported_step(step: ShownStep, *, turn: str = "") -> ReportedStep:
     """The step; turn: what it is in a conversation, empty in others."""
     view = step.view
-    thoughts = next((part for part in view.parts if isinstance(part, Thoughts)), None)
+    thoughts = next((part for part in view.parts if isinstance(part, views.Thoughts)), None)
     common = ReportedStep(
         sequence=step.sequence,
         kind=step.kind,
@@ -180,38 +168,38 @@ def reported_step(step: ShownStep, *, turn: str = "") -> ReportedStep:
         return replace(common, text=f"{step.failure.type}: {step.failure.message}", failed=True)
     return replace(
         common,
-        text="\n".join(part.text or part.blank for part in view.parts if isinstance(part, WrittenText)),
+        text="\n".join(part.text or part.blank for part in view.parts if isinstance(part, views.WrittenText)),
         found=tuple(_hit(hit) for hit in view.found if hit.new),
         note="\n".join(filter(None, (_facts(step, turn), *map(_line, view.parts), step.pending))),
     )
 
 
 def _facts(step: ShownStep, turn: str) -> str:
-    facts = [fact for part in step.view.parts if isinstance(part, Facts) for fact in part.facts]
+    facts = [fact for part in step.view.parts if isinstance(part, views.Facts) for fact in part.facts]
     return ", ".join((*filter(None, (turn,)), *step.view.labels, *facts, *(step.words if facts else ())))
 
 
-def _line(part: Part) -> str:
+def _line(part: views.Part) -> str:
     """What the note under a step says of a part; empty where it stands above."""
     match part:
-        case FoundParagraphs():
-            others = "; ".join(one_line(name_of(hit.paragraph)) for hit in part.hits if not hit.new)
+        case views.FoundParagraphs():
+            others = "; ".join(one_line(views.name_of(hit.paragraph)) for hit in part.hits if not hit.new)
             left_out = f"found too, but there already or left out: {others}" if others else ""
             return left_out if part.hits else "nothing was found"
-        case Note():
+        case views.Note():
             return one_line(part.text)
-        case ToolCalls():
+        case views.ToolCalls():
             return "\n".join(f"called {one_line(call.name)} {one_line(call.arguments)}" for call in part.calls)
-        case ScoredTexts():
+        case views.ScoredTexts():
             return "\n".join(f"{row.score:.2f}  {one_line(row.text)}" for row in part.rows)
-        case Recorded():
+        case views.Recorded():
             return _json(part.request) if part.result is None else f"{_json(part.request)}\n{_json(part.result)}"
     return ""
 
 
-def _hit(hit: FoundParagraph) -> ReportedHit:
+def _hit(hit: views.FoundParagraph) -> ReportedHit:
     return ReportedHit(
-        title=name_of(hit.paragraph),
+        title=views.name_of(hit.paragraph),
         snippet=cut(hit.paragraph.text, SNIPPET),
         anchor=anchor_of(hit.digest),
         rank=hit.rank,

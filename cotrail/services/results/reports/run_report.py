@@ -15,10 +15,10 @@ from cotrail.errors import InputError
 from cotrail.evaluation.causes.cause import CauseLabel
 from cotrail.evaluation.experiments.costs import Cost, Work, outcomes
 from cotrail.evaluation.experiments.report_tables import ReportedRun
-from cotrail.evaluation.judging.agreement import Agreement
+from cotrail.evaluation.judging.tallies import Agreement
+from cotrail.evaluation.metrics.answer_metrics import METRICS, main_metrics
 from cotrail.evaluation.metrics.metric import Metric
 from cotrail.evaluation.metrics.question_scores import KindedScores
-from cotrail.evaluation.metrics.registry import METRICS, main_metrics
 from cotrail.evaluation.plans.plan import unplanned
 from cotrail.models.queries.annotations import read_cause_labels
 from cotrail.models.queries.progress import Progress, read_progress
@@ -28,15 +28,9 @@ from cotrail.models.records.runs import NO_LABELS, Labels, read_labels
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
 from cotrail.services.results.plans import RunPlan, plan_of_run, planned
+from cotrail.services.results.reports import reported_questions
 from cotrail.services.results.reports.charts import SvgChart, recall_by_search, reported_causes, sentences_per_question
 from cotrail.services.results.reports.pages import page
-from cotrail.services.results.reports.reported_questions import (
-    ReportedQuestion,
-    cause_filters,
-    filters,
-    reported_paragraphs,
-    reported_question,
-)
 from cotrail.services.results.reports.reported_runs import configuration
 from cotrail.services.results.scoring import RunScores, caveat_of, kind_tables, run_scores, shown_mean, until_line
 from cotrail.services.results.verdicts import MEANS, NO_VERDICTS, JudgeVerdicts, Verdict, own_verdicts, run_verdicts
@@ -167,7 +161,7 @@ def run_page(
     scores = run_scores(record, progress, scored, [question.status for question in questions])
     reported = _reported(record, questions, scored, cause_labels)
     legend = _legend(reported)
-    paragraphs = reported_paragraphs(record, questions)
+    paragraphs = reported_questions.reported_paragraphs(record, questions)
     html = page(
         "report.html",
         run=record,
@@ -190,9 +184,9 @@ def run_page(
         plots=plots(questions, record.dataset, sentences=legend == SEARCHES_NOTE),
         legend=legend,
         questions=reported,
-        filters=filters(reported),
+        filters=reported_questions.filters(reported),
         causes=reported_causes([each.explanation for each in reported if each.explanation]),
-        cause_filters=cause_filters(reported),
+        cause_filters=reported_questions.cause_filters(reported),
         paragraphs=paragraphs,
         anchors=frozenset(anchor for anchor, _ in paragraphs),
     )
@@ -204,19 +198,19 @@ def _reported(
     questions: Sequence[TracedQuestion],
     scored: Sequence[KindedScores],
     cause_labels: Iterable[CauseLabel],
-) -> list[ReportedQuestion]:
+) -> list[reported_questions.ReportedQuestion]:
     """The questions as the page shows them, with what people say of the causes of their errors."""
     labelled: dict[str, list[CauseLabel]] = defaultdict(list)
     for label in cause_labels:
         labelled[label.question_id].append(label)
     return [
-        reported_question(record, place, question, of.scores, labelled[question.key])
+        reported_questions.reported_question(record, place, question, of.scores, labelled[question.key])
         for place, (question, of) in enumerate(zip(questions, scored, strict=True), start=1)
     ]
 
 
 def _tiles(
-    reported: Sequence[ReportedQuestion], scores: RunScores, plan: RunPlan
+    reported: Sequence[reported_questions.ReportedQuestion], scores: RunScores, plan: RunPlan
 ) -> Iterator[tuple[str, str, str, str]]:
     """The main metrics that the run has: title, value, meaning and interval."""
     for metric in _shown(reported):
@@ -281,7 +275,7 @@ def _scored(scores: RunScores) -> list[str]:
     return [name for name, value in scores.metrics.items() if value is not None and not METRICS[name].is_count]
 
 
-def _shown(questions: Sequence[ReportedQuestion]) -> list[Metric]:
+def _shown(questions: Sequence[reported_questions.ReportedQuestion]) -> list[Metric]:
     """The main metrics; where answers are the final contents of trees, those by which they are right come first."""
     first = ("rouge_l", "cover_em") if any(each.reasoning for each in questions) else ()
     return sorted(main_metrics(), key=lambda metric: metric.name not in first)
@@ -299,7 +293,7 @@ def _interval(metric: Metric, scores: RunScores) -> str:
     return f"{shown_mean(metric.name, interval.low)} to {shown_mean(metric.name, interval.high)}"
 
 
-def _legend(questions: Sequence[ReportedQuestion]) -> str:
+def _legend(questions: Sequence[reported_questions.ReportedQuestion]) -> str:
     if weighings := [each.weighing for each in questions if each.weighing]:
         return WEIGHING_NOTE if any(chain.faithfulness for each in weighings for chain in each.chains) else VOTE_NOTE
     return TREE_NOTE if any(each.reasoning for each in questions) else SEARCHES_NOTE

@@ -9,24 +9,14 @@ from msgspec import Struct
 
 from cotrail.common.humanize import duration
 from cotrail.core.money import dollars
-from cotrail.evaluation.experiments.report_tables import (
-    Column,
-    EMAndF1,
-    Interval,
-    Mean,
-    ReportTable,
-    Share,
-    TableRow,
-    Unit,
-    Value,
-)
+from cotrail.evaluation.experiments import report_tables
 
 EMPTY_CELL = "-"
 """Shown where there is no value."""
 
 _MARKDOWN = re.compile(r"([\\|*_<`])")
 
-TEXTS: frozenset[Unit] = frozenset({"text", "passage", "goal", "system", "reader", "place", "metric"})
+TEXTS: frozenset[report_tables.Unit] = frozenset({"text", "passage", "goal", "system", "reader", "place", "metric"})
 """The units that are aligned to the left; numbers are aligned to the right."""
 
 NARROW_COLUMNS = 5
@@ -38,7 +28,7 @@ PAPER_COLUMNS = 10
 RUN_COLUMNS = frozenset({"run", "against", "cell"})
 """Columns whose values are names or ids of runs."""
 
-NUMBERS: dict[Unit, Callable[[float], str]] = {
+NUMBERS: dict[report_tables.Unit, Callable[[float], str]] = {
     "score": lambda value: f"{100 * value:.1f}",
     "mean": lambda value: f"{100 * value:.1f}",
     "percent": lambda value: f"{100 * value:.2f}",
@@ -91,7 +81,7 @@ class Sheet(Struct, frozen=True, kw_only=True):
         return any(row.remark for row in self.rows)
 
 
-def sheet(table: ReportTable) -> Sheet:
+def sheet(table: report_tables.ReportTable) -> Sheet:
     """The table as text."""
     return Sheet(
         title=table.title,
@@ -117,7 +107,7 @@ def as_markdown(text: Sheet) -> str:
     return "\n\n".join((f"## {_escaped(text.title)}", table, *map(_escaped, text.notes))) + "\n"
 
 
-def shown(value: Value, unit: Unit, names: Mapping[str, str] = MappingProxyType({})) -> str:
+def shown(value: report_tables.Value, unit: report_tables.Unit, names: Mapping[str, str] = MappingProxyType({})) -> str:
     """A value as people read it: `59.1 ± 0.9`, `59.1 (52.0-66.2)`, `49.3 | 60.7`, `12 of 40`, `+7.9`.
 
     names: see `ReportTable`.
@@ -127,27 +117,27 @@ def shown(value: Value, unit: Unit, names: Mapping[str, str] = MappingProxyType(
             return EMPTY_CELL
         case str():
             return (value if unit in ("text", "passage") else names.get(value, value)) or EMPTY_CELL
-        case EMAndF1():
+        case report_tables.EMAndF1():
             return f"{_alone(value.em)} | {_alone(value.f1)}"
-        case Share():
+        case report_tables.Share():
             return f"{value.count} of {value.of}"
-        case Interval():
+        case report_tables.Interval():
             return f"{shown(value.low, unit)} to {shown(value.high, unit)}"
-        case Mean():
+        case report_tables.Mean():
             return f"{_number(value, unit)}{_spread(value, unit)}"
     return NUMBERS[unit](value)
 
 
-def _alone(value: Mean | None) -> str:
+def _alone(value: report_tables.Mean | None) -> str:
     """A mean of a pair, which has no room for its interval."""
     return EMPTY_CELL if value is None else _number(value, "mean")
 
 
-def _number(value: Mean, unit: Unit) -> str:
+def _number(value: report_tables.Mean, unit: report_tables.Unit) -> str:
     return NUMBERS[unit](value.mean) + ("" if value.answered else "*")
 
 
-def _spread(value: Mean, unit: Unit) -> str:
+def _spread(value: report_tables.Mean, unit: report_tables.Unit) -> str:
     """What stands behind a mean: its deviation between demonstration sets, or else its interval over questions."""
     if unit == "score" and value.deviation is not None:
         return f" ± {100 * value.deviation:.1f}"
@@ -156,7 +146,7 @@ def _spread(value: Mean, unit: Unit) -> str:
     return ""
 
 
-def _row(row: TableRow, table: ReportTable) -> SheetRow:
+def _row(row: report_tables.TableRow, table: report_tables.ReportTable) -> SheetRow:
     return SheetRow(
         cells=tuple(shown(row.values.get(column.name), column.unit, table.names) for column in table.columns),
         runs=tuple(_runs(row, column) for column in table.columns),
@@ -166,7 +156,7 @@ def _row(row: TableRow, table: ReportTable) -> SheetRow:
     )
 
 
-def _runs(row: TableRow, column: Column) -> tuple[str, ...]:
+def _runs(row: report_tables.TableRow, column: report_tables.Column) -> tuple[str, ...]:
     value = row.values.get(column.name)
     if column.name in RUN_COLUMNS and isinstance(value, str):
         return (value,)

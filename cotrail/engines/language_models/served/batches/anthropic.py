@@ -66,7 +66,6 @@ class AnthropicBatches:
         self._requests = requests
 
     def send(self, key: str, lines: Sequence[BatchLine], going: Going) -> str:  # noqa: ARG002 - its lines have the key
-        """See `BatchService`."""
         requests = [{"custom_id": line.id, "params": msgspec.Raw(line.body.encode())} for line in lines]
         going()
         return self._requests.create(PATH, {"requests": requests})
@@ -87,7 +86,6 @@ class AnthropicBatches:
         return None
 
     def status(self, batch: str) -> BatchStatus:
-        """See `BatchService`."""
         found = self._requests.get(Batch, f"{PATH}/{batch}")
         counts = found.request_counts
         return BatchStatus(
@@ -97,11 +95,9 @@ class AnthropicBatches:
         )
 
     def answers(self, batch: str) -> Iterator[BatchAnswer | Unanswered]:
-        """See `BatchService`."""
         return map(self._answer, self._requests.lines(f"{PATH}/{batch}/results"))
 
     def cancel(self, batch: str) -> None:
-        """See `BatchService`."""
         self._requests.post(f"{PATH}/{batch}/cancel")
 
     def _listed(self, since: datetime) -> Iterator[Batch]:

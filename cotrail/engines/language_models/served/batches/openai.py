@@ -78,7 +78,6 @@ class FileBatches(ABC):
         self._url = VERSION + path
 
     def cancel(self, batch: str) -> None:
-        """See `BatchService`."""
         self._requests.post(f"{self.address}/{batch}/cancel")
 
     def _uploaded(self, key: str, lines: Sequence[BatchLine]) -> ProviderId:
@@ -96,7 +95,6 @@ class OpenAIBatches(FileBatches):
     address = "/batches"
 
     def send(self, key: str, lines: Sequence[BatchLine], going: Going) -> str:
-        """See `BatchService`."""
         body = {
             "input_file_id": self._uploaded(key, lines),
             "endpoint": self._url,
@@ -107,13 +105,11 @@ class OpenAIBatches(FileBatches):
         return self._requests.create(self.address, body)
 
     def find(self, key: str, size: int, since: datetime, known: Collection[str]) -> str | None:  # noqa: ARG002
-        """See `BatchService`."""
         # By the key in its metadata, so that neither size nor time can take another batch for this one.
         named = (batch.id for batch in self._listed(since) if (batch.metadata or {}).get(KEY) == key)
         return next(named, None)
 
     def status(self, batch: str) -> BatchStatus:
-        """See `BatchService`."""
         found = self._batch(batch)
         counts, errors = found.request_counts or Counts(), (found.errors or Errors()).data or ()
         return BatchStatus(
@@ -125,7 +121,6 @@ class OpenAIBatches(FileBatches):
         )
 
     def answers(self, batch: str) -> Iterator[BatchAnswer | Unanswered]:
-        """See `BatchService`."""
         found = self._batch(batch)
         return read_files(self._requests, (found.output_file_id, found.error_file_id))
 
@@ -189,7 +184,6 @@ class MistralBatches(FileBatches):
     address = "/batch/jobs"
 
     def send(self, key: str, lines: Sequence[BatchLine], going: Going) -> str:
-        """See `BatchService`."""
         body = {
             "input_files": [self._uploaded(key, lines)],
             "endpoint": self._url,
@@ -201,7 +195,6 @@ class MistralBatches(FileBatches):
         return self._requests.create(self.address, body)
 
     def find(self, key: str, size: int, since: datetime, known: Collection[str]) -> str | None:  # noqa: ARG002
-        """See `BatchService`."""
         created_after = since.isoformat()
         for page in range(MOST_PAGES):
             found = self._requests.get(Jobs, self.address, page=page, page_size=PAGE, created_after=created_after)
@@ -212,7 +205,6 @@ class MistralBatches(FileBatches):
         return None
 
     def status(self, batch: str) -> BatchStatus:
-        """See `BatchService`."""
         job = self._job(batch)
         return BatchStatus(
             state=_MISTRAL_STATES.get(job.status, "running"),
@@ -222,7 +214,6 @@ class MistralBatches(FileBatches):
         )
 
     def answers(self, batch: str) -> Iterator[BatchAnswer | Unanswered]:
-        """See `BatchService`."""
         job = self._job(batch)
         return read_files(self._requests, (job.output_file, job.error_file))
 

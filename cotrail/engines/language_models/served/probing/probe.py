@@ -6,6 +6,7 @@ from http import HTTPStatus
 
 from msgspec import Struct
 
+from cotrail import errors
 from cotrail.common.humanize import duration
 from cotrail.common.printable_text import cut
 from cotrail.core.money import Usage
@@ -19,15 +20,6 @@ from cotrail.engines.language_models.served.protocols.wire_protocols import PROT
 from cotrail.engines.language_models.served.refusals import Reported, refused_field
 from cotrail.engines.language_models.served.tokenizer import Dialect
 from cotrail.engines.rate_limits import ProcessLimiter
-from cotrail.errors import (
-    BlockedError,
-    BusyError,
-    InputError,
-    QuotaError,
-    StepError,
-    TransientStepError,
-    UnavailableError,
-)
 
 MOST_REQUESTS = 48
 """The most requests that a model is sent; twenty are usual."""
@@ -65,7 +57,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 class Probe:
-    """Sends requests to one server, and keeps what they took and what its headers tell.
+    """Sends requests to one server, and keeps what they took and what its headers tell; see `Witness`.
 
     name: of the model; tell: takes a line on each request.
     requests: how many were sent; usage: the tokens of those that were answered; limits: a minute, 0 where untold.
@@ -87,7 +79,7 @@ class Probe:
         Raises InputError where the key is refused, the account is used up, nothing answers, or too much was asked.
         """
         if self.requests == MOST_REQUESTS:
-            raise InputError(
+            raise errors.InputError(
                 f"{endpoint.url} was sent {MOST_REQUESTS} requests, and it still isn't clear what it takes"
             )
         self.requests += 1
@@ -97,7 +89,6 @@ class Probe:
         return outcome
 
     def answered(self, headers: Mapping[str, str]) -> None:
-        """See `Witness`."""
         self.limits = Limits(
             **{
                 name: max(getattr(self.limits, name), value)
@@ -106,36 +97,37 @@ class Probe:
         )
 
     def refused(self, status: int, reported: Reported) -> None:
-        """See `Witness`."""
         self._status, self._reported = status, reported
 
     def _patiently(self, what: str, endpoint: Endpoint, request: GenerationRequest) -> Outcome:
         for _ in range(PAUSES):
             try:
                 return self._outcome(endpoint, request)
-            except BusyError as error:
+            except errors.BusyError as error:
                 if not error.seconds or error.seconds > LONGEST_PAUSE:
-                    raise InputError(f"{error}; ask again later") from error
+                    raise errors.InputError(f"{error}; ask again later") from error
                 self._tell(f"{self.requests}. {what}: {error}; waiting for {duration(error.seconds)}")
                 time.sleep(error.seconds)
-        raise InputError(f"{endpoint.url} has no room for further requests; ask again later")
+        raise errors.InputError(f"{endpoint.url} has no room for further requests; ask again later")
 
     def _outcome(self, endpoint: Endpoint, request: GenerationRequest) -> Outcome:
         """What came of a request; raises BusyError, and as `ask` does."""
         try:
             model = ServedModel(endpoint, self._name, PROTOCOLS[endpoint.api], self._limiter, self)
             result = model.generate(request)
-        except QuotaError as error:
-            raise InputError(f"{self._refusal(endpoint)}; the account is used up: add to it, then ask again") from error
-        except BusyError:
+        except errors.QuotaError as error:
+            raise errors.InputError(
+                f"{self._refusal(endpoint)}; the account is used up: add to it, then ask again"
+            ) from error
+        except errors.BusyError:
             raise
-        except UnavailableError as error:
-            raise InputError(
+        except errors.UnavailableError as error:
+            raise errors.InputError(
                 f"{error}; check the url in its table, and that the server runs, then ask again"
             ) from error
-        except (BlockedError, StepError, TransientStepError) as error:
-            if isinstance(error, BlockedError) and self._is_about_the_key:
-                raise InputError(f"{self._refusal(endpoint)}; {_key_wanted(endpoint)}") from error
+        except (errors.BlockedError, errors.StepError, errors.TransientStepError) as error:
+            if isinstance(error, errors.BlockedError) and self._is_about_the_key:
+                raise errors.InputError(f"{self._refusal(endpoint)}; {_key_wanted(endpoint)}") from error
             return Outcome(status=self._status, reported=self._reported, problem=str(error))
         self._count(result)
         return Outcome(result=result, dialect=model.dialect)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.core.calls import Call, Tool
+from cotrail.core.calls import Tool
 from cotrail.core.generation import ThoughtsKind
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.engines.language_models.endpoint import LEAST_BUDGET, Endpoint
@@ -90,7 +90,7 @@ class _Event(Struct, frozen=True):
 
 
 class MessageReader:
-    """Reads what Anthropic's messages answer."""
+    """Reads what Anthropic's messages answer; see `AnswerReader`."""
 
     def __init__(self) -> None:
         self._blocks: dict[int, dict[str, Any]] = {}
@@ -105,11 +105,9 @@ class MessageReader:
 
     @property
     def thoughts_are(self) -> ThoughtsKind:
-        """See `AnswerReader`."""
         return "summary"
 
     def read(self, data: str) -> Delta:
-        """See `AnswerReader`."""
         event = event_of(decoded(data), _EVENTS, _Event)
         match event.type:
             case "message_start" if event.message:
@@ -127,7 +125,6 @@ class MessageReader:
         return Delta()
 
     def whole(self, answer: Mapping[str, Any]) -> Delta:
-        """See `AnswerReader`."""
         if answer.get("type") == "error":
             raise refused(answer.get("error"))
         message = converted(answer, _Message)
@@ -228,16 +225,13 @@ class AnthropicMessages(WireProtocol):
     never_sent = frozenset({"seed", "logprobs", "stream_options"})
 
     def headers(self, key: str) -> dict[str, str]:
-        """See `WireProtocol`."""
         return {"anthropic-version": VERSION} | ({"x-api-key": key} if key else {})
 
     def stop_strings(self, endpoint: Endpoint, request: GenerationRequest) -> tuple[str, ...]:
-        """See `WireProtocol`."""
         # The API refuses stop sequences of white space alone.
         return tuple(stop for stop in told_stops(endpoint, request) if stop.strip())
 
     def body(self, order: Order) -> dict[str, Any]:
-        """See `WireProtocol`."""
         endpoint, request = order.endpoint, order.request
         stops = self.stop_strings(endpoint, request)
         said = conversation(order.prompt)
@@ -259,7 +253,6 @@ class AnthropicMessages(WireProtocol):
         return completed(endpoint, fields)
 
     def reader(self) -> MessageReader:
-        """See `WireProtocol`."""
         return MessageReader()
 
 
@@ -332,7 +325,8 @@ def _blocks(said: Message, *, marks: bool) -> list[Block]:
     if said.answers is not None:
         return [{"type": "tool_result", "tool_use_id": said.answers.id, "content": said.whole}]
     thoughts = [block for block in said.carried.get("content", ()) if block.get("type") in THOUGHTS]
-    return [*thoughts, *_texts(said, marks=marks), *map(_use, said.calls)]
+    uses = ({"type": "tool_use", "id": each.id, "name": each.name, "input": arguments_of(each)} for each in said.calls)
+    return [*thoughts, *_texts(said, marks=marks), *uses]
 
 
 def _texts(said: Message, *, marks: bool) -> list[Block]:
@@ -345,7 +339,3 @@ def _texts(said: Message, *, marks: bool) -> list[Block]:
     marked = {"type": "text", "text": shared} | (_CACHED if marks else {})
     # Nor does it take empty texts.
     return [*([marked] if shared.strip() else []), *([{"type": "text", "text": text}] if text.strip() else [])]
-
-
-def _use(call: Call) -> Block:
-    return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_of(call)}

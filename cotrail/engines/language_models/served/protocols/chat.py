@@ -166,7 +166,7 @@ class _Chunk(Struct, frozen=True):
 
 
 class ChunkReader:
-    """Reads what a server of OpenAI's completions or chats writes."""
+    """Reads what a server of OpenAI's completions or chats writes; see `AnswerReader`."""
 
     def __init__(self) -> None:
         self._thoughts: dict[str, list[str]] = {}
@@ -186,12 +186,10 @@ class ChunkReader:
 
     @property
     def thoughts_are(self) -> ThoughtsKind:
-        """See `AnswerReader`."""
         summaries = any(each.get("type") == "reasoning.summary" for each in self._details)
         return "summary" if summaries else "whole"
 
     def read(self, data: str) -> Delta:
-        """See `AnswerReader`."""
         if data == END:
             return Delta(ended=True)
         content = decoded(data)
@@ -200,7 +198,6 @@ class ChunkReader:
         return self._delta(converted(content, _Chunk))
 
     def whole(self, answer: Mapping[str, Any]) -> Delta:
-        """See `AnswerReader`."""
         self._is_whole = True
         return finished(self._delta(converted(answer, _Chunk)))
 
@@ -301,12 +298,10 @@ class Chat(WireProtocol):
     address = "/chat/completions"
 
     def stop_strings(self, endpoint: Endpoint, request: GenerationRequest) -> tuple[str, ...]:
-        """See `WireProtocol`."""
         # A chat message may open with line breaks, which are layout and don't end the line.
         return () if request.until == "line" else told_stops(endpoint, request)
 
     def body(self, order: Order) -> dict[str, Any]:
-        """See `WireProtocol`."""
         request = order.request
         return {
             **chat_fields(order.prompt, order.endpoint.continues),
@@ -317,7 +312,6 @@ class Chat(WireProtocol):
         }
 
     def reader(self) -> ChunkReader:
-        """See `WireProtocol`."""
         return ChunkReader()
 
 
@@ -331,7 +325,6 @@ class Completions(WireProtocol):
     address = "/completions"
 
     def body(self, order: Order) -> dict[str, Any]:
-        """See `WireProtocol`."""
         request = order.request
         return {
             "prompt": order.text,
@@ -341,5 +334,4 @@ class Completions(WireProtocol):
         }
 
     def reader(self) -> ChunkReader:
-        """See `WireProtocol`."""
         return ChunkReader()

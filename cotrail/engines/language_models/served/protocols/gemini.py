@@ -13,15 +13,7 @@ from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.event_loop import CallPiece, Function
 from cotrail.engines.language_models.served.prompt_fields import Message, arguments_of, conversation
-from cotrail.engines.language_models.served.protocols.delta import (
-    Delta,
-    Finish,
-    Refused,
-    converted,
-    decoded,
-    encoded,
-    finished,
-)
+from cotrail.engines.language_models.served.protocols import delta
 from cotrail.engines.language_models.served.protocols.protocol import WireProtocol
 from cotrail.engines.language_models.served.refusals import reported_of
 from cotrail.engines.language_models.served.request import Order, completed, told_stops
@@ -36,7 +28,7 @@ _MALFORMED = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_
 _UNEXPLAINED = frozenset({"OTHER", "FINISH_REASON_UNSPECIFIED"})
 """Reasons that give none: what was written may lack its end."""
 
-_ENDS: Mapping[str, Finish] = {"STOP": "done", "MAX_TOKENS": "length", "CONTINUATION": "length"}
+_ENDS: Mapping[str, delta.Finish] = {"STOP": "done", "MAX_TOKENS": "length", "CONTINUATION": "length"}
 
 
 class _FunctionCall(Struct, frozen=True):
@@ -95,7 +87,7 @@ class _Answer(Struct, frozen=True, rename="camel"):
 
 
 class ContentReader:
-    """Reads what Gemini answers."""
+    """Reads what Gemini answers; see `AnswerReader`."""
 
     def __init__(self) -> None:
         self._text_signature = ""
@@ -111,31 +103,28 @@ class ContentReader:
 
     @property
     def thoughts_are(self) -> ThoughtsKind:
-        """See `AnswerReader`."""
         return "summary"
 
-    def read(self, data: str) -> Delta:
-        """See `AnswerReader`."""
-        return self._delta(decoded(data))
+    def read(self, data: str) -> delta.Delta:
+        return self._delta(delta.decoded(data))
 
-    def whole(self, answer: Mapping[str, Any]) -> Delta:
-        """See `AnswerReader`."""
-        return finished(self._delta(answer))
+    def whole(self, answer: Mapping[str, Any]) -> delta.Delta:
+        return delta.finished(self._delta(answer))
 
-    def _delta(self, content: Any) -> Delta:
-        answer = converted(content, _Answer)
+    def _delta(self, content: Any) -> delta.Delta:
+        answer = delta.converted(content, _Answer)
         if answer.error is not None:
             raise _refused(answer.error)
         counts = answer.usage_metadata.counts if answer.usage_metadata else None
         if not answer.candidates:
             blocked = answer.prompt_feedback is not None and answer.prompt_feedback.block_reason
-            finish: Finish | None = "refused" if blocked else None
-            return Delta(counts=counts, finish=finish, ended=bool(blocked), served_by=answer.model_version or "")
+            finish: delta.Finish | None = "refused" if blocked else None
+            return delta.Delta(counts=counts, finish=finish, ended=bool(blocked), served_by=answer.model_version or "")
         candidate = answer.candidates[0]
         parts = (candidate.content or _Content()).parts or ()
         texts = [part.text for part in parts if part.text is not None and not part.thought]
         finish = _finish(candidate)
-        return Delta(
+        return delta.Delta(
             text="".join(texts) if texts else None,
             thought="".join(part.text or "" for part in parts if part.thought),
             calls=tuple(filter(None, map(self._keep, parts))),
@@ -153,11 +142,11 @@ class ContentReader:
             return None
         index = len(self._call_signatures)
         self._call_signatures.append(part.thought_signature or None)
-        arguments = encoded(part.function_call.args or {})
+        arguments = delta.encoded(part.function_call.args or {})
         return CallPiece(index, part.function_call.id, Function(part.function_call.name or "", arguments))
 
 
-def _finish(candidate: _Candidate) -> Finish | None:
+def _finish(candidate: _Candidate) -> delta.Finish | None:
     reason = candidate.finish_reason
     if reason in _MALFORMED:
         raise TransientStepError(f"the model called a tool in no valid form ({candidate.finish_message or reason})")
@@ -168,12 +157,12 @@ def _finish(candidate: _Candidate) -> Finish | None:
     return None if reason is None else _ENDS.get(reason, "refused")
 
 
-def _refused(error: Any) -> Refused:
+def _refused(error: Any) -> delta.Refused:
     described = error if isinstance(error, dict) else {}
     code = described.get("code")
     said = reported_of({"error": error})
     status = code if isinstance(code, int) else _INTERNAL_ERROR
-    return Refused(status, str(described.get("message") or error), *said.kinds, pause=said.pause)
+    return delta.Refused(status, str(described.get("message") or error), *said.kinds, pause=said.pause)
 
 
 MOST_STOPS = 5
@@ -188,20 +177,16 @@ class Gemini(WireProtocol):
     never_sent = frozenset({"logprobs", "stream_options"})
 
     def path(self, endpoint: Endpoint, *, streams: bool) -> str:
-        """See `WireProtocol`."""
         method = "streamGenerateContent?alt=sse" if streams else "generateContent"
         return f"/models/{endpoint.model}:{method}"
 
     def headers(self, key: str) -> dict[str, str]:
-        """See `WireProtocol`."""
         return {"x-goog-api-key": key} if key else {}
 
     def stop_strings(self, endpoint: Endpoint, request: GenerationRequest) -> tuple[str, ...]:
-        """See `WireProtocol`."""
         return told_stops(endpoint, request)[:MOST_STOPS]
 
     def body(self, order: Order) -> dict[str, Any]:
-        """See `WireProtocol`."""
         said = conversation(order.prompt)
         system = [each.whole for each in said if each.role == "system"]
         others = [each for each in said if each.role != "system"]
@@ -216,7 +201,6 @@ class Gemini(WireProtocol):
         return completed(order.endpoint, fields)
 
     def reader(self) -> ContentReader:
-        """See `WireProtocol`."""
         return ContentReader()
 
     def _config(self, order: Order) -> dict[str, Any]:

@@ -115,7 +115,7 @@ class _Event(Struct, frozen=True):
 
 
 class ResponseReader:
-    """Reads what OpenAI's responses answer."""
+    """Reads what OpenAI's responses answer; see `AnswerReader`."""
 
     def __init__(self) -> None:
         self._before_answer: list[dict[str, Any]] = []
@@ -131,11 +131,9 @@ class ResponseReader:
 
     @property
     def thoughts_are(self) -> ThoughtsKind:
-        """See `AnswerReader`."""
         return "whole" if self._has_whole_thoughts else "summary"
 
     def read(self, data: str) -> Delta:
-        """See `AnswerReader`."""
         event = event_of(decoded(data), _EVENTS, _Event)
         said = event.delta if isinstance(event.delta, str) else ""
         match event.type:
@@ -163,7 +161,6 @@ class ResponseReader:
         return Delta()
 
     def whole(self, answer: Mapping[str, Any]) -> Delta:
-        """See `AnswerReader`."""
         response = converted(answer, _Response)
         items = [converted(item, _Item) for item in response.output]
         calls = [call for place, item in enumerate(response.output) for call in self._keep(item, place)]
@@ -246,7 +243,6 @@ class Responses(WireProtocol):
         return ()
 
     def body(self, order: Order) -> dict[str, Any]:
-        """See `WireProtocol`."""
         endpoint, request = order.endpoint, order.request
         fields = {
             "model": endpoint.model,
@@ -264,7 +260,6 @@ class Responses(WireProtocol):
         return completed(endpoint, fields)
 
     def reader(self) -> ResponseReader:
-        """See `WireProtocol`."""
         return ResponseReader()
 
 

@@ -4,6 +4,7 @@ import random
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +15,10 @@ from cotrail.engines.retrieval.elasticsearch.index import indexes, remove
 from cotrail.engines.retrieval.engine import NewIndex
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.engines.retrieval.stores import FolderStore, corpus_store
-from cotrail.errors import CorpusError, InputError
+from cotrail.errors import CorpusError, InputError, StepError
 from tests.integration.test_dense import WORDS, Embedder, by_hand, paragraphs, ranked
+from tests.integration.test_filters import CASES, FIELDS
+from tests.integration.test_filters import given as filed
 from tests.searching import search
 
 pytest.importorskip("faiss", reason="faiss isn't installed")
@@ -40,6 +43,30 @@ def server(search_server: Running) -> Iterator[SearchServer]:
     client = ElasticsearchClient(there)
     for name in indexes(client, f"{prefix}*"):
         remove(client, name)
+
+
+@pytest.mark.parametrize("settings", [{}, {"model": "made-up", "retriever": "hybrid"}], ids=["words", "hybrid"])
+def test_filters_let_through_what_they_do_in_a_folder(
+    settings: dict[str, Any], search_server: Running, embedder: Embedder, server: SearchServer, tmp_path: Path
+) -> None:
+    if settings and search_server.name != "elasticsearch":
+        pytest.skip("this server has no kNN")
+    local, store = FolderStore(tmp_path / "folder"), corpus_store(tmp_path / "home", server)
+    new = NewIndex(settings={**settings, "fields": FIELDS})
+    local.build("mine", filed(), new)
+    store.build("mine", filed(), new)
+    here, there = local.open("mine"), store.open("mine")
+    ways: list[dict[str, Any]] = [{"retriever": way} for way in ("bm25", "dense", "hybrid")] if settings else [{}]
+    for way in ways:
+        for filter_ in CASES:
+            for titles in ((), ("T2",)):
+                hits = [search(each, "river 7", 300, titles, filter=filter_, **way) for each in (here, there)]
+                assert {hit.paragraph for hit in hits[0]} == {hit.paragraph for hit in hits[1]}, (filter_, way)
+                if way != {"retriever": "hybrid"}:
+                    assert [hit.score for hit in hits[0]] == pytest.approx([hit.score for hit in hits[1]], rel=1e-4)
+    for wrong in ("author:Ada", "(((", "lang:en AND NOT year:1999"):
+        with pytest.raises(StepError):
+            search(there, "river", 5, filter=wrong)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def check_fields(fields: Mapping[str, Kind]) -> None:
     for name in fields:
         if name in TAKEN or not _NAME.fullmatch(name):
             raise InputError(
-                f"a field can't be named {name!r}: take small letters, digits and _, and none of a paragraph"
+                f"a field can't be named {name!r}: take small letters, digits and _, and no name that paragraphs have"
             )
 
 

@@ -169,6 +169,8 @@ class RemoteCorpus:
         options = request.options_as(Bm25Options)
         if options.field == "title" or (request.titles and request.scope == "only"):
             raise self._refused("searches of titles", "search titles and texts")
+        if options.filter:
+            raise self._refused("filters", "leave it out")
         if request.count < 1 or not request.query.strip():
             return ()
         hits = best(partial(self._ranked, request.query), request.count, distinct=options.distinct)

@@ -248,9 +248,9 @@ class TantivyRetriever:
 
     def among(self, titles: Sequence[str], filter_: str) -> list[str]:
         """The ids of the paragraphs of these titles, if any are given, that the filter lets through."""
-        query = self._filtered(filter_) if filter_ else tantivy.Query.all_query()
-        if titles:
-            query = self._titled(query, titles)
+        chosen = [self._filtered(filter_)] if filter_ else []
+        chosen += [tantivy.Query.term_set_query(self._schema, "whole_title", list(titles))] if titles else []
+        query = tantivy.Query.boolean_query([(tantivy.Occur.Must, each) for each in chosen])
         hits = self._searcher.search(query, limit=max(self._searcher.num_docs, 1), count=False).hits
         return [self._load(address).id for _, address in hits]
 

@@ -1,0 +1,138 @@
+"""Filters by metadata let through what a comparison of every record lets through, in each way to search."""
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cotrail.core.ports.retriever import Corpus
+from cotrail.core.questions import FiledParagraph, Paragraph
+from cotrail.data.corpora.files import read_corpus
+from cotrail.engines.retrieval.engine import NewIndex
+from cotrail.engines.retrieval.stores import FolderStore
+from cotrail.errors import InputError, StepError
+from tests.integration.test_dense import Embedder, embedder
+from tests.searching import search
+
+pytest.importorskip("faiss", reason="faiss isn't installed")
+
+__all__ = ["embedder"]
+
+FIELDS = {"lang": "word", "date": "word", "year": "number"}
+
+
+def given(count: int = 300) -> list[FiledParagraph]:
+    chance = random.Random(3)
+    made = []
+    for number in range(count):
+        year = chance.randrange(1990, 2020)
+        fields: dict[str, Any] = {"lang": chance.choice(["en", "de", "pt br"]), "date": f"{year}-05-01", "year": year}
+        if number % 10 == 0:
+            del fields["year"]
+        made.append(FiledParagraph(id=f"{number:03}", title=f"T{number % 7}", text=f"river {number}", fields=fields))
+    return made
+
+
+CASES: dict[str, Any] = {
+    "lang:en": lambda f: f["lang"] == "en",
+    'lang:"pt br"': lambda f: f["lang"] == "pt br",
+    "lang:(en OR de)": lambda f: f["lang"] in ("en", "de"),
+    "year:[2000 TO 2010]": lambda f: 2000 <= f.get("year", 0) <= 2010,
+    "year:>=2015": lambda f: f.get("year", 0) >= 2015,
+    "date:<2000-01-01": lambda f: f["date"] < "2000-01-01",
+    "date:[1995-01-01 TO 1999-12-31] AND lang:en": lambda f: "1995" <= f["date"][:4] <= "1999" and f["lang"] == "en",
+    "lang:en -year:2001": lambda f: f["lang"] == "en" and f.get("year") != 2001,
+    "* -lang:en": lambda f: f["lang"] != "en",
+    "year:1066": lambda f: False,
+}
+
+
+@pytest.mark.parametrize("way", ["bm25", "dense", "hybrid"])
+def test_a_search_finds_what_the_filter_lets_through_with_the_scores_it_had(
+    way: str, embedder: Embedder, tmp_path: Path
+) -> None:
+    settings = {"model": "made-up", "fields": FIELDS, "retriever": way}
+    corpus = filled(tmp_path, settings)
+    everything = {hit.paragraph.id: hit.score for hit in search(corpus, "river 7", 300)}
+    for filter_, right in CASES.items():
+        wanted = {each.id for each in given() if right(each.fields)}
+        hits = search(corpus, "river 7", 300, filter=filter_)
+        assert {hit.paragraph.id for hit in hits} == wanted, filter_
+        if way != "hybrid":
+            assert all(hit.score == pytest.approx(everything[hit.paragraph.id], abs=1e-6) for hit in hits)
+        titled = search(corpus, "river 7", 300, ("T2",), filter=filter_)
+        assert {hit.paragraph.id for hit in titled} == {each.id for each in given() if each.title == "T2"} & wanted
+        assert [hit.paragraph for hit in search(corpus, "river 7", 5, filter=filter_)] == [
+            h.paragraph for h in hits[:5]
+        ]
+
+
+def filled(folder: Path, settings: dict[str, Any]) -> Corpus:
+    store = FolderStore(folder)
+    store.build("mine", given(), NewIndex(settings=settings))
+    return store.open("mine")
+
+
+def test_by_words_alone_too(tmp_path: Path) -> None:
+    corpus = filled(tmp_path, {"fields": FIELDS})
+    assert {hit.paragraph.id for hit in search(corpus, "river", 300, filter="lang:en")} == {
+        each.id for each in given() if each.fields["lang"] == "en"
+    }
+    assert type(search(corpus, "river", 1)[0].paragraph) is Paragraph
+
+
+@pytest.mark.parametrize(
+    ("filter_", "said"),
+    [
+        ("author:Ada", "has no field 'author' to filter by; there are: lang, date, year"),
+        ("lang:en AND NOT year:2001", "has no NOT; write `-field:value`"),
+        ("!lang:en", "has no NOT"),
+        ("lang:", "can't be read"),
+        ("(((", "can't be read"),
+        ("year:abc", "can't be read"),
+        ("en", "can't be read"),
+        ("lang:en " * 2_000, "10,000 characters at most"),
+    ],
+)
+def test_a_filter_that_cannot_be_is_refused_also_where_nothing_is_asked(
+    filter_: str, said: str, tmp_path: Path
+) -> None:
+    corpus = filled(tmp_path, {"fields": FIELDS})
+    for query in ("river", ""):
+        with pytest.raises(StepError, match=said):
+            search(corpus, query, 5, filter=filter_)
+
+
+def test_an_index_without_fields_and_names_that_none_can_have_are_refused(tmp_path: Path) -> None:
+    corpus = filled(tmp_path, {})
+    with pytest.raises(StepError, match="index it with `--field NAME`"):
+        search(corpus, "river", 5, filter="*")
+    for name in ("id", "text", "Year", "a b", "9", ""):
+        with pytest.raises(InputError, match="field"):
+            filled(tmp_path / "other", {"fields": {name: "word"}})
+    with pytest.raises(InputError, match="field"):
+        filled(tmp_path / "other", {"fields": {"year": "date"}})
+
+
+def test_fields_come_from_the_records_and_belong_to_the_revision(tmp_path: Path) -> None:
+    records: list[dict[str, Any]] = [
+        {"id": "a", "title": "A", "text": "One.", "year": 1999, "lang": "en", "more": 1},
+        {"id": "b", "title": "B", "text": "Two.", "year": None, "lang": ["en"]},
+        {"id": "c", "title": "C", "text": "Three."},
+    ]
+    (tmp_path / "c.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
+    read = list(read_corpus([tmp_path / "c.jsonl"], ("year", "lang")))
+    assert [getattr(each, "fields", None) for each in read] == [{"year": 1999, "lang": "en"}, None, None]
+    assert all(type(each) is Paragraph for each in read_corpus([tmp_path / "c.jsonl"]))
+    store = FolderStore(tmp_path / "corpora")
+    revisions = {
+        store.build("mine", read_corpus([tmp_path / "c.jsonl"], tuple(fields)), NewIndex(settings=settings)).revision
+        for fields, settings in (
+            ((), {}),
+            (("year",), {"fields": {"year": "number"}}),
+            (("lang",), {"fields": {"lang": "word"}}),
+        )
+    }
+    assert len(revisions) == 3

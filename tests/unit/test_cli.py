@@ -85,6 +85,7 @@ FOR_PEOPLE = {
     ("flower",),
     ("serve",),
     ("serve-corpus",),
+    ("new",),
     ("mcp",),
     ("view",),
 }

@@ -335,6 +335,9 @@ def sample(folder: Annotated[Path, argument("sample.folder")] = FOLDER, *, json:
 
 # A folder to begin a system of one's own in.
 
+PLACES = re.compile("NAME|MODULE|FUNCTION")
+"""What the bundled files have in the place of names."""
+
 
 def new(kind: Annotated[str, argument("new.kind")], name: Annotated[str, argument("new.name")]) -> None:
     """Write a folder for a system of your own: its code, a test, and what makes a package of it.
@@ -350,7 +353,7 @@ def new(kind: Annotated[str, argument("new.kind")], name: Annotated[str, argumen
         raise InputError(f"{folder} is there already; name another one")
     make_folder(folder, "name another one")
     for file in sorted((SAMPLE / "new_system").iterdir()):
-        text = re.sub("NAME|MODULE|FUNCTION", lambda each: words[each[0]], file.read_text("utf-8"))
+        text = PLACES.sub(lambda each: words[each[0]], file.read_text("utf-8"))
         write_text(folder / file.name.removesuffix(".txt").replace("system.py", f"{module}.py"), text, "make room")
     screen = console()
     screen.print(f"Written: {folder}/, a system that works. Try it, change it, test it:", soft_wrap=True)

@@ -22,8 +22,9 @@ TAKEN = frozenset({"id", "title", "text", "whole_title", "paragraph", "embedding
 """Names of fields that indexes have already."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
-_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
-_NAMED = re.compile(r"([A-Za-z_][\w.]*):")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.){0,1000}+"')
+_NAMED = re.compile(r"(?<![\w.])([A-Za-z_][\w.]{0,100}+):")
+_NEGATION = re.compile(r"\bNOT\b|!")
 
 
 def check_fields(fields: Mapping[str, Kind]) -> None:
@@ -40,11 +41,10 @@ def check_filter(filter_: str, fields: Mapping[str, Kind]) -> str:
 
     A negation within AND or OR is written with `-`: engines disagree on NOT there.
     """
-    outside = _QUOTED.sub("", filter_)
-    there = ", ".join(fields) or "none"
     if len(filter_) > LONGEST:
         raise StepError(f"a filter has {LONGEST:,} characters at most")
-    if re.search(r"\bNOT\b|!", outside):
+    outside, there = _QUOTED.sub("", filter_), ", ".join(fields) or "none"
+    if _NEGATION.search(outside):
         raise StepError("a filter has no NOT; write `-field:value` behind what is wanted, or behind `*`")
     if unknown := [name for name in _NAMED.findall(outside) if name not in fields]:
         raise StepError(

@@ -20,7 +20,6 @@ from cotrail.engines.retrieval.engine import (
     Extent,
     FolderEngine,
     NewIndex,
-    NoSettings,
     ServerEngine,
     read_settings,
 )
@@ -64,7 +63,8 @@ def build_index(
     nothing behind. progress: called with the number of paragraphs so far. engine: tantivy without one; settings: of the
     engine's type.
     """
-    engine, settings = engine or folder_engine("tantivy"), settings or NoSettings()
+    engine = engine or folder_engine("tantivy")
+    settings = engine.settings() if settings is None else settings
     report = progress or (lambda _count: None)
     try:
         directory.mkdir(parents=True, exist_ok=True)

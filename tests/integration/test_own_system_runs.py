@@ -37,7 +37,9 @@ def packaged(question):
 '''
 SCRIPT = {"name": "writer", "questions": {}, "default": {"answer": "A", "sentences": ["A"]}}
 MODELS = '[models.scripted]\nengine = "scripted"\npath = "script.json"\n'
-QUESTIONS = [{"id": str(n), "question": f"Which ink is number {n}?", "answers": ["A2"]} for n in range(3)]
+QUESTIONS = [
+    {"id": str(n), "question": f"Which ink is number {n}?", "answers": ["A2"], "gold": ["a"]} for n in range(3)
+]
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +100,12 @@ def test_a_file_runs_and_goes_on_as_it_began_where_it_is_changed_or_deleted(home
     for each in names:
         run(home, "audit", "verify", each)
         run(home, "replay", each)
+    searched = json.loads(run(home, "score", names[1], "--searches", "--json"))
+    assert [(each["search"], each["list"], each["questions"]) for each in searched] == [
+        (None, "found", 3),
+        (1, "found", 3),
+    ]
+    assert "Recall@5" in run(home, "score", names[1], "--searches")
     source = json.loads(run(home, "show", names[0], "--json"))["configuration"]["provenance"]["source"]
     assert source == {"mine.py": MINE, "words.py": 'BEFORE = ""\n'}
     assert "answer_em" in run(home, "compare", *names, "--json")
@@ -111,7 +119,7 @@ def test_a_package_brings_a_system_and_a_metric_and_blocks_where_it_changed(home
         [*COTRAIL, "systems"], env=environment_of(home, variables(home)), cwd=home, capture_output=True, text=True
     )
     assert "the extension bad of the package strange can't be used (ModuleNotFoundError" in done.stderr
-    [submitted] = run(home, "submit", "--system", "packaged", *MANY[:4], "--wait", "--json").splitlines()[:1]
+    [submitted] = run(home, "submit", "--system", "packaged", *MANY, "--wait", "--json").splitlines()[:1]
     name = json.loads(submitted)["run"]
     assert json.loads(run(home, "score", name, "--json"))["metrics"]["ends_in_one"] == 1.0
     run(home, "replay", name)

@@ -10,12 +10,22 @@ from rich.padding import Padding
 from rich.text import Text
 
 from cotrail.cli.request_options import Json, RunName, argument, option
-from cotrail.cli.terminal.output import console, grid, heading, in_json, print_rows, print_tables, titled, write_text
+from cotrail.cli.terminal.output import (
+    Column,
+    console,
+    grid,
+    heading,
+    in_json,
+    print_rows,
+    print_tables,
+    titled,
+    write_text,
+)
 from cotrail.cli.terminal.verdict_tables import print_judges, print_own_verdicts, print_repeats, print_scores
 from cotrail.common.humanize import count, percent
 from cotrail.core.history import shown_ends
 from cotrail.core.money import spent_line
-from cotrail.services.results import comparing, plans, scoring
+from cotrail.services.results import comparing, plans, scoring, searches
 from cotrail.services.results.compared_questions import DifferingQuestion
 from cotrail.services.results.comparison import ComparedPair, Comparison
 from cotrail.services.results.comparison_tables import comparison_tables
@@ -34,13 +44,22 @@ from cotrail.services.results.scoring import (
 )
 
 
-def score(run: RunName, *, every: Annotated[bool, option("score.all")] = False, json: Json = False) -> None:
+def score(
+    run: RunName,
+    *,
+    every: Annotated[bool, option("score.all")] = False,
+    by_search: Annotated[bool, option("score.searches")] = False,
+    json: Json = False,
+) -> None:
     """Print a run's main scores with 95 % confidence intervals, in percent; --json has them as shares of 1.
 
     A question that isn't finished counts 0, so a run under way scores low; one that was cancelled, or left over by a
     budget, counts nowhere. Below them is what judges say of the run. A
     judge's own run has shares of verdicts in their place.
     """
+    if by_search:
+        _print_searches(run, json=json)
+        return
     scores = scoring.show_scores(run)
     if in_json(scores, json=json):
         return
@@ -56,6 +75,25 @@ def score(run: RunName, *, every: Annotated[bool, option("score.all")] = False, 
         _print_further(screen, scores)
     else:
         screen.print("--all has every metric, kinds of questions, and how the intervals are made.", style="dim")
+
+
+SEARCH_COLUMNS = ("search", "list", "questions", "Recall@5", "Recall@10", "NDCG@10", "MRR")
+
+
+def _print_searches(run: str, *, json: bool) -> None:
+    """Prints how far each search found the gold paragraphs."""
+    scores = searches.show_searches(run)
+    if in_json(scores, json=json):
+        return
+    if not scores:
+        console().print("No question of this run has gold paragraphs to compare with.")
+        return
+    rows = []
+    for each in scores:
+        search = "all" if each.search is None else str(each.search)
+        means = (each.recall_at_5, each.recall_at_10, each.ndcg_at_10, each.mrr)
+        rows.append([search, each.list, f"{each.questions:,}", *map(percent, means)])
+    print_rows(console(), [Column(title=title, right=place > 1) for place, title in enumerate(SEARCH_COLUMNS)], rows)
 
 
 def _print(screen: Console, scores: JudgedScores, *, every: bool) -> None:

@@ -2,13 +2,9 @@
 
 from operator import itemgetter
 
-import msgspec
-from msgspec import Struct
-
 from cotrail.common.humanize import count
-from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
+from cotrail.core.actions.kind import ActionKind, EngineNames, Referring
 from cotrail.core.binding import Binding
-from cotrail.core.demonstrations import Stored
 from cotrail.core.ports.encoders import EMBEDDER, RATERS, By
 from cotrail.core.questions import Paragraph
 from cotrail.core.results import Embedded, Json, Rated
@@ -23,33 +19,12 @@ class Embed(Action, frozen=True, kw_only=True):
     paragraphs: tuple[Paragraph, ...] = ()
 
 
-class _WrittenEmbed(Struct, forbid_unknown_fields=True):
-    """An `Embed` as it is stored: its paragraphs by digest."""
-
-    sentences: tuple[str, ...]
-    paragraphs: tuple[str, ...]
-
-
-def _request(action: Embed) -> Json:
-    return {"sentences": action.sentences, "paragraphs": [paragraph.digest for paragraph in action.paragraphs]}
-
-
-def _read_back(request: Json, stored: Stored) -> Embed:
-    record = msgspec.convert(request, _WrittenEmbed)
-    return Embed(sentences=record.sentences, paragraphs=stored.referred(record.paragraphs))
-
-
-def _paragraphs(action: Embed) -> tuple[Paragraph, ...]:
-    return action.paragraphs
-
-
-def _carry_out(action: Embed, engines: Engines) -> Embedded:
-    return engines.ask(EMBEDDER, action)
+_STORED = Referring(Embed)
 
 
 def _decides(action: Embed, binding: Binding) -> Json:
     model = {"embedder": binding.embedder, "profile": binding.profile}
-    return {**_request(action), **model}
+    return {**_STORED.request(action), **model}
 
 
 def _embedder(_: Embed, names: EngineNames) -> str:
@@ -70,7 +45,7 @@ def _nearest(action: Embed, result: Embedded) -> Note:
 
 
 def _fields(action: Embed, result: Embedded | None) -> Json:
-    return {**_request(action), "found": result}
+    return {**_STORED.request(action), "found": result}
 
 
 EMBED = ActionKind(
@@ -79,11 +54,11 @@ EMBED = ActionKind(
     result=Embedded,
     role="evidence",
     deadline=1800,
-    carry_out=_carry_out,
+    carry_out=lambda action, engines: engines.ask(EMBEDDER, action),
     decides=_decides,
-    request=_request,
-    read_back=_read_back,
-    paragraphs=_paragraphs,
+    request=_STORED.request,
+    read_back=_STORED.read_back,
+    paragraphs=_STORED.paragraphs,
     pinned="embedder",
     need="the embedder",
     named_need=_embedder,
@@ -107,37 +82,12 @@ class Rate(Action, frozen=True, kw_only=True):
     paragraphs: tuple[Paragraph, ...] = ()
 
 
-class _WrittenRate(Struct, forbid_unknown_fields=True):
-    """A `Rate` as it is stored: its paragraphs by digest."""
-
-    by: By
-    text: str
-    others: tuple[str, ...]
-    paragraphs: tuple[str, ...]
-
-
-def _rate_request(action: Rate) -> Json:
-    pair = {"by": action.by, "text": action.text, "others": action.others}
-    return {**pair, "paragraphs": [paragraph.digest for paragraph in action.paragraphs]}
-
-
-def _rate_read_back(request: Json, stored: Stored) -> Rate:
-    record = msgspec.convert(request, _WrittenRate)
-    paragraphs = stored.referred(record.paragraphs)
-    return Rate(by=record.by, text=record.text, others=record.others, paragraphs=paragraphs)
-
-
-def _rate_paragraphs(action: Rate) -> tuple[Paragraph, ...]:
-    return action.paragraphs
-
-
-def _rate_carry_out(action: Rate, engines: Engines) -> Rated:
-    return engines.ask(RATERS[action.by], action)
+_STORED_RATE = Referring(Rate)
 
 
 def _rate_decides(action: Rate, binding: Binding) -> Json:
     model = {"rater": binding.engine(RATERS[action.by].name), "profile": binding.profile}
-    return {**_rate_request(action), **model}
+    return {**_STORED_RATE.request(action), **model}
 
 
 def _rater(action: Rate, names: EngineNames) -> str:
@@ -163,11 +113,11 @@ RATE = ActionKind(
     result=Rated,
     role="evidence",
     deadline=1800,
-    carry_out=_rate_carry_out,
+    carry_out=lambda action, engines: engines.ask(RATERS[action.by], action),
     decides=_rate_decides,
-    request=_rate_request,
-    read_back=_rate_read_back,
-    paragraphs=_rate_paragraphs,
+    request=_STORED_RATE.request,
+    read_back=_STORED_RATE.read_back,
+    paragraphs=_STORED_RATE.paragraphs,
     pinned=lambda request: RATERS[request["by"]].name,
     need="the rater",
     named_need=_rater,

@@ -1,11 +1,7 @@
 """Reading a paragraph: whether a sentence follows from it, and what of it answers a question."""
 
-import msgspec
-from msgspec import Struct
-
-from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
+from cotrail.core.actions.kind import ActionKind, EngineNames, Referring
 from cotrail.core.binding import MODEL, Binding
-from cotrail.core.demonstrations import Stored
 from cotrail.core.ports.encoders import ENTAILER, EXTRACTOR
 from cotrail.core.questions import Paragraph
 from cotrail.core.results import Entailed, Extracted, Json
@@ -20,29 +16,7 @@ class Entail(Action, frozen=True, kw_only=True):
     hypothesis: str
 
 
-class _WrittenEntail(Struct, forbid_unknown_fields=True):
-    """An `Entail` as it is stored: the premise by digest, among the paragraphs that requests refer to."""
-
-    hypothesis: str
-    paragraphs: tuple[str, ...]
-
-
-def _request(action: Entail) -> Json:
-    return {"hypothesis": action.hypothesis, "paragraphs": [action.premise.digest]}
-
-
-def _read_back(request: Json, stored: Stored) -> Entail:
-    record = msgspec.convert(request, _WrittenEntail)
-    (premise,) = stored.referred(record.paragraphs)
-    return Entail(premise=premise, hypothesis=record.hypothesis)
-
-
-def _paragraphs(action: Entail) -> tuple[Paragraph, ...]:
-    return (action.premise,)
-
-
-def _carry_out(action: Entail, engines: Engines) -> Entailed:
-    return engines.ask(ENTAILER, action)
+_STORED = Referring(Entail, "premise")
 
 
 def _decides(action: Entail, binding: Binding) -> Json:
@@ -73,11 +47,11 @@ ENTAIL = ActionKind(
     action=Entail,
     result=Entailed,
     role="evidence",
-    carry_out=_carry_out,
+    carry_out=lambda action, engines: engines.ask(ENTAILER, action),
     decides=_decides,
-    request=_request,
-    read_back=_read_back,
-    paragraphs=_paragraphs,
+    request=_STORED.request,
+    read_back=_STORED.read_back,
+    paragraphs=_STORED.paragraphs,
     pinned="entailer",
     need="the model server",
     named_need=_entailer,
@@ -96,29 +70,7 @@ class Extract(Action, frozen=True, kw_only=True):
     paragraph: Paragraph
 
 
-class _WrittenExtract(Struct, forbid_unknown_fields=True):
-    """An `Extract` as it is stored: the paragraph by digest, among those that requests refer to."""
-
-    question: str
-    paragraphs: tuple[str, ...]
-
-
-def _extract_request(action: Extract) -> Json:
-    return {"question": action.question, "paragraphs": [action.paragraph.digest]}
-
-
-def _extract_read_back(request: Json, stored: Stored) -> Extract:
-    record = msgspec.convert(request, _WrittenExtract)
-    (paragraph,) = stored.referred(record.paragraphs)
-    return Extract(question=record.question, paragraph=paragraph)
-
-
-def _extract_paragraphs(action: Extract) -> tuple[Paragraph, ...]:
-    return (action.paragraph,)
-
-
-def _extract_carry_out(action: Extract, engines: Engines) -> Extracted:
-    return engines.ask(EXTRACTOR, action)
+_STORED_EXTRACT = Referring(Extract, "paragraph")
 
 
 def _extract_decides(action: Extract, binding: Binding) -> Json:
@@ -145,11 +97,11 @@ EXTRACT = ActionKind(
     result=Extracted,
     role="evidence",
     deadline=1800,
-    carry_out=_extract_carry_out,
+    carry_out=lambda action, engines: engines.ask(EXTRACTOR, action),
     decides=_extract_decides,
-    request=_extract_request,
-    read_back=_extract_read_back,
-    paragraphs=_extract_paragraphs,
+    request=_STORED_EXTRACT.request,
+    read_back=_STORED_EXTRACT.read_back,
+    paragraphs=_STORED_EXTRACT.paragraphs,
     pinned=EXTRACTOR.name,
     need="the extractor",
     named_need=_extractor,

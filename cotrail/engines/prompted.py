@@ -10,7 +10,6 @@ from msgspec import Struct
 from cotrail.common.optional_packages import Library
 from cotrail.common.structs import canonical
 from cotrail.core.ports.language_model import LanguageModel, Profile
-from cotrail.engines.engine_catalogue import OpenModel
 from cotrail.engines.model_folders import model_identity
 from cotrail.errors import PromptTooLongError
 
@@ -50,7 +49,7 @@ class Prompted(Struct, frozen=True):
         """See `OpensEngine`: that of the prompt, and that of the language model."""
         return f"{model_identity(name, hashlib.sha256(canonical(self.prompt)).hexdigest())}+{model}"
 
-    def open(self, name: str, profile: Profile, open_model: OpenModel) -> Any:  # noqa: ARG002 - the model's own
+    def open(self, name: str, profile: Profile, open_model: Callable[[], LanguageModel]) -> Any:  # noqa: ARG002 - the model's own
         """See `OpensEngine`."""
         model = open_model()
         return self.opens(model, self.identity(name, model.identity))

@@ -1,7 +1,7 @@
 """Systems of one's own: a generator function becomes a system, and a file of it one that workers find by its digest.
 
 A run names such a system as `NAME@DIGEST`, so that its text belongs to what the run seals. The text is kept under that
-digest in a folder: a run goes on as it began where the file is changed or deleted meanwhile.
+digest in a folder: a run continues as it began where the file is changed or deleted meanwhile.
 """
 
 import ast
@@ -10,6 +10,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -113,7 +114,7 @@ _KEPT = "source.json"
 
 
 class Source(Struct, frozen=True, kw_only=True):
-    """The text of a module with that of the modules beside it that it imports, by file name; main: its own file."""
+    """The text of a module with that of the modules next to it that it imports, by file name; main: its own file."""
 
     main: str
     files: dict[str, str]
@@ -125,7 +126,7 @@ class Source(Struct, frozen=True, kw_only=True):
 
 
 def read_source(path: Path) -> Source:
-    """The text of a file and of the modules beside it that it imports; raises InputError where one is no Python."""
+    """The text of a file and of the modules next to it that it imports; raises InputError where one is no Python."""
     files: dict[str, str] = {}
     awaited = [path.name]
     while awaited:
@@ -144,7 +145,7 @@ def read_source(path: Path) -> Source:
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:
-    """The names of modules that may stand beside it."""
+    """The names of modules that may stand next to it."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (each.name.partition(".")[0] for each in node.names)
@@ -179,6 +180,9 @@ def _is_set(node: ast.expr) -> bool:
 def keep(source: Source, folder: Path) -> Path:
     """Keep the text in the folder, under its digest; returns where."""
     place = folder / source.digest
+    with suppress(InputError):
+        if _kept(place) == source:  # so that several who submit it at once don't get in each other's way
+            return place
     place.mkdir(parents=True, exist_ok=True)
     for name, text in source.files.items():
         write_whole(place / name, [text.encode()])
@@ -209,13 +213,13 @@ def load(place: Path) -> list[SystemSpec]:
 
 
 def _module(place: Path, source: Source) -> ModuleType:
-    """The module, imported once in a process, in a package of its own, so that modules beside it aren't others'."""
+    """The module, imported once in a process, in a package of its own, so that modules next to it aren't others'."""
     package, stem = f"cotrail_system_{source.digest}", Path(source.main).stem
     if package not in sys.modules:
         sys.modules[package] = ModuleType(package)
         sys.modules[package].__path__ = [str(place)]
-    beside = {Path(name).stem for name in source.files}
-    hidden = {name: sys.modules.pop(name) for name in beside & sys.modules.keys()}
+    siblings = {Path(name).stem for name in source.files}
+    hidden = {name: sys.modules.pop(name) for name in siblings & sys.modules.keys()}
     sys.path.insert(0, str(place))
     try:
         return import_module(f"{package}.{stem}")
@@ -223,7 +227,7 @@ def _module(place: Path, source: Source) -> ModuleType:
         raise InputError(f"{source.main} can't be imported ({type(error).__name__}: {error}); correct it") from error
     finally:
         sys.path.remove(str(place))
-        for name in beside & sys.modules.keys():
+        for name in siblings & sys.modules.keys():
             del sys.modules[name]
         sys.modules.update(hidden)
 

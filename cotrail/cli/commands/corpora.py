@@ -168,6 +168,8 @@ def _hit(hit: CorpusHit, places: Mapping[str, Mapping[str, CorpusHit]]) -> list[
 
 # `cotrail index`: makes a corpus searchable.
 
+AS_IN = "as in `cotrail index corpus.jsonl --name mine`"
+
 
 def index(
     paths: Annotated[list[Path] | None, argument("index.paths")] = None,
@@ -184,11 +186,13 @@ def index(
 
     Examples: `cotrail index corpus.jsonl --name mine` · `cotrail index --add mine --dense MODEL`
     """
-    if bool(paths) == bool(again):
-        raise InputError("name files to index, or with --add a corpus that is there, and not both")
+    if paths and again:
+        raise InputError("files and --add, a corpus that is there, are two ways to give paragraphs; leave out one")
+    if not (paths or again):
+        raise InputError(f"PATH is missing, {AS_IN}: files, folders, or --add CORPUS; see `cotrail index --help`")
     name = name or again
     if name is None:
-        raise InputError("say with --name what runs call the corpus")
+        raise InputError(f"--name is missing, {AS_IN}: What runs call the corpus; see `cotrail index --help`")
     settings = _settings(dense, fields or (), changes or ())
     if not is_remote() and (named := operations.needing(name)):
         said = f"Runs that haven't ended search {name} ({named}): it is replaced only by the same paragraphs."

@@ -67,8 +67,8 @@ def submit(
     _follow(submitted, wait=wait, json=json)
 
 
-def _system(name: Any, beside: Path | None = None) -> Any:
-    """The name by which workers find a system, of a file too; beside: the folder that its path is relative to."""
+def _system(name: Any, folder: Path | None = None) -> Any:
+    """The name by which workers find a system, of a file too; folder: the one that its path is relative to."""
     if not isinstance(name, str) or not own.is_file(name):
         return name
     if is_remote():
@@ -78,7 +78,7 @@ def _system(name: Any, beside: Path | None = None) -> Any:
         said = f"{impurity}: a run whose system asks for other steps than before is blocked."
         console(stderr=True).print(said, style="yellow", soft_wrap=True)
 
-    return own.installed(str(beside / name) if beside else name, systems_folder(), warn)
+    return own.installed(str(folder / name) if folder else name, systems_folder(), warn)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Systems that reason and retrieve in turns: here in this process (`cotrail.ask`), or by workers (`cotrail submit`).
 
-What is named here makes a system of one's own and asks it (docs/own-systems.md). The domain of cotrail is in here too: the
+What is named here makes a system of one's own and asks it (docs/own-systems.md). The domain of cotrail is here too: the
 language of systems, the systems, engines, data, evaluation and the audit, which know of no Celery, SQL or HTTP.
 """
 

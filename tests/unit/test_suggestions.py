@@ -40,10 +40,6 @@ def refused(*arguments: str) -> str:
         (("ps",), "there is no command 'ps'; did you mean `cotrail stack` (processes) or `cotrail runs` (runs)?"),
         (("show",), "RUN is missing: The run's id, "),
         (("logs",), "PROCESS is missing, as in `cotrail logs generation --follow`: generation, retrieval, "),
-        (
-            ("index", "x"),
-            "--name is missing, as in `cotrail index corpus.jsonl --name mine`: What runs call the corpus; see",
-        ),
         (("worker",), "ROLE is missing: generation, retrieval, evidence, maintenance; see"),
     ],
 )

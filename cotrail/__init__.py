@@ -14,6 +14,10 @@ _PLACES = {
     **dict.fromkeys(("system", "search", "write"), "cotrail.systems.own"),
     **dict.fromkeys(("Answer", "Together", "StepFailed", "LimitReached"), "cotrail.core.system"),
     **dict.fromkeys(("Paragraph", "Question"), "cotrail.core.questions"),
+    **dict.fromkeys(("Retrieve", "Open", "Lookup"), "cotrail.core.actions.retrieve"),
+    **dict.fromkeys(("Reason", "Read"), "cotrail.core.actions.generate"),
+    **dict.fromkeys(("Embed", "Rate"), "cotrail.core.actions.embed"),
+    **dict.fromkeys(("Entail", "Extract"), "cotrail.core.actions.entail"),
     "Needs": "cotrail.systems.spec",
     "Metric": "cotrail.evaluation.metrics.metric",
 }

@@ -16,6 +16,7 @@ from itertools import count
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Any
 
 import msgspec
@@ -26,15 +27,15 @@ from cotrail.configuration.settings import settings
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.budgets import Budgets, Consumed
 from cotrail.core.history import Failed, Finished, Halt, Outcome, Recorded, Step, consumed_by, ended_by
-from cotrail.core.ports.cancellation import Cancellation
+from cotrail.core.ports.cancellation import Cancellation, Interrupted
 from cotrail.core.questions import Hit, Paragraph, Question
-from cotrail.core.replay import Replay
+from cotrail.core.replay import Replay, SystemBrokenError
 from cotrail.core.results import Failure, Result, Retrieved, failure_of
 from cotrail.core.system import System
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.engines.rate_limits import ProcessLimiter
 from cotrail.engines.retrieval.engine import NewIndex
-from cotrail.errors import InputError
+from cotrail.errors import InputError, ReplayMismatchError
 from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.metric import ScoredQuestion
 from cotrail.models.commands.new_runs import Submission
@@ -278,9 +279,12 @@ class _Running:
         )
         self._engines = StepEngines(_engines(), self._plan, Cancellation())
         self._scoring = scoring_of(prepared.submission.dataset)
+        self._stopping = Event()
 
     def all(self, at_once: int, progress: Callable[[int, int], None]) -> Answers:
         """All questions; an interruption cuts off what engines are doing."""
+        if at_once < 1:
+            raise InputError(f"at least one question is under way at once, and not {at_once}")
         ended: list[Answered] = []
         threads = ThreadPoolExecutor(at_once)
         try:
@@ -288,6 +292,7 @@ class _Running:
                 ended.append(answered)
                 progress(len(ended), len(self._questions))
         except BaseException:
+            self._stopping.set()
             _engines().interrupt()
             _engines.cache_clear()
             raise
@@ -296,7 +301,7 @@ class _Running:
         return Answers(answered=tuple(ended))
 
     def _answered(self, question: Question) -> Answered:
-        traced = _Question(self._plan, self._engines, question).traced()
+        traced = _Question(self._plan, self._engines, question, self._stopping).traced()
         scored = ScoredQuestion(
             scoring=self._scoring,
             answer=traced.answer,
@@ -314,8 +319,9 @@ class _Running:
 class _Question:
     """A question and its steps so far."""
 
-    def __init__(self, plan: RunPlan, engines: StepEngines, question: Question) -> None:
+    def __init__(self, plan: RunPlan, engines: StepEngines, question: Question, stopping: Event) -> None:
         self._plan = plan
+        self._stopping = stopping
         self._engines = engines
         self._question = question
         self._history: list[Recorded] = []
@@ -323,8 +329,18 @@ class _Question:
         self._consumed = Consumed()
 
     def traced(self) -> TracedQuestion:
-        """Carries out what the system asks for, to its end."""
-        replay, halt = Replay(self._plan.open(self._question, find_system), self._plan.binding), None
+        """Carries out what the system asks for, to its end; where its code is at fault, the question has failed."""
+        try:
+            return self._ended(self._carried_out_whole())
+        except (SystemBrokenError, ReplayMismatchError) as error:
+            return self._ended(Failed(failure_of(error)))
+
+    def _replay(self) -> Replay:
+        opened = self._plan.open(self._question, find_system)
+        return Replay(opened, self._plan.binding, watched=self._plan.is_others)
+
+    def _carried_out_whole(self) -> Finished | Failed:
+        replay, halt = self._replay(), None
         while not isinstance(following := replay.advance(self._history, halt), Finished | Failed):
             room = None if halt else self._plan.budgets.room(len(self._history))
             with ThreadPoolExecutor(max(1, len(following.steps))) as threads:
@@ -336,24 +352,28 @@ class _Question:
             if limit and halt is None:
                 halt = Halt(after=len(self._history), limit=limit)
         replay.close()
-        return self._ended(following)
+        return following
 
     def _carried_out(self, step: Step) -> tuple[Outcome, float]:
         """How a step ended, and after how many milliseconds; raises what would block the question in a run."""
         started = time.perf_counter()
         for retries in count():
+            if self._stopping.is_set():
+                raise Interrupted
             try:
                 result: Result = kind_of(step.action).carry_out(step.action, self._engines)
                 result.check_recordable()
                 return result, (time.perf_counter() - started) * 1000
+            except Interrupted:
+                raise
             except Exception as error:
                 match verdict(error, retries, settings().max_attempts):
                     case Fail():
                         return failure_of(error), (time.perf_counter() - started) * 1000
                     case Retry(seconds) | Wait(seconds):
-                        time.sleep(seconds)
+                        self._stopping.wait(seconds)
                     case Hold(seconds) if retries + 1 < settings().max_attempts:
-                        time.sleep(AWAY_SECONDS if seconds is None else seconds)
+                        self._stopping.wait(AWAY_SECONDS if seconds is None else seconds)
                     case _:
                         raise
         raise AssertionError  # never reached: the loop has no end

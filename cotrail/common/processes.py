@@ -1,6 +1,7 @@
 """Processes of cotrail: the cores that they may use, their garbage collector, and locks on files between them."""
 
 import atexit
+import ctypes
 import fcntl
 import gc
 import math
@@ -11,6 +12,30 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cotrail.errors import InputError
+
+# What is to end in a while.
+
+
+@contextmanager
+def ending_within(seconds: float, error: type[BaseException]) -> Iterator[None]:
+    """Raises this error within the block, in its thread, where its Python code takes longer."""
+    thread, lock, over = threading.get_ident(), threading.Lock(), False
+
+    def end() -> None:
+        with lock:
+            if not over:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        with lock:
+            over = True
+        timer.cancel()
+
 
 # How many cores this process may use: fewer than the host has, in a container with a quota.
 #

@@ -11,6 +11,7 @@ from types import ModuleType
 
 from platformdirs import user_data_path
 
+from cotrail.common.kept_systems import FOLDERS
 from cotrail.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -52,11 +53,12 @@ def load_extensions() -> None:
     Those of installed packages come first; one that can't be had is logged, and the rest are there.
     Raises InputError where a module of the folder can't be imported, or names a record as another one is named.
     """
+    if systems_folder() not in FOLDERS:
+        FOLDERS.append(systems_folder())
     files, points = extension_files(), _entry_points()
-    if not files and not points and not systems_folder().is_dir():
+    if not files and not points:
         return
     registries = import_module("cotrail.configuration.registries")  # all of cotrail: only where it is needed
-    registries.keeps_systems(systems_folder())
     for point in points:
         try:
             top = import_module(point.module.partition(".")[0])

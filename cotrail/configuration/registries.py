@@ -22,7 +22,7 @@ from cotrail.evaluation.experiments.paper import Paper
 from cotrail.evaluation.experiments.registry import PAPERS
 from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.metric import Metric
-from cotrail.systems.own import FOLDERS, Source, read_source
+from cotrail.systems.own import Source, read_source
 from cotrail.systems.registry import SYSTEMS
 from cotrail.systems.spec import SystemSpec
 
@@ -38,12 +38,6 @@ REGISTRIES: dict[type, Any] = {
     ServerEngine: ENGINES,
     SystemSpec: SYSTEMS,
 }
-
-
-def keeps_systems(folder: Path) -> None:
-    """Have systems of files found in this folder too."""
-    if folder not in FOLDERS:
-        FOLDERS.append(folder)
 
 
 def records_in(named: ModuleType | Mapping[str, Any]) -> Iterator[Any]:

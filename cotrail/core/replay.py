@@ -5,11 +5,14 @@ comparison is made out here, where no `except` of a system can hide it. A replay
 comes to where it stood from the beginning of the record.
 """
 
+import traceback
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
+from pathlib import Path
 
 from msgspec.structs import replace
 
+from cotrail.common.processes import ending_within
 from cotrail.common.structs import shortened
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.binding import Binding
@@ -23,6 +26,21 @@ _Sent = Result | tuple[Result, ...] | StepFailed | LimitReached | None
 """What a system is resumed with; None starts it."""
 
 
+MOST_SECONDS = 120.0
+"""How long a system's code may take from one yield to the next; it takes milliseconds."""
+
+
+class EndlessError(Exception):
+    """Raised within a system's code that doesn't yield."""
+
+    def __init__(self) -> None:
+        super().__init__(f"it ran for {MOST_SECONDS:.0f} s without yielding or returning")
+
+
+FURTHER_STEPS = 50
+"""The most steps of a question behind its limit: a system needs a few to answer by what it found."""
+
+
 class SystemBrokenError(BlockedError):
     """The system's own code raised an error, or yielded what isn't an action."""
 
@@ -31,11 +49,13 @@ class Replay:
     """A system as far as the record has brought it.
 
     It may be kept and continued when the record has grown: what came before isn't run again.
+    watched: whether the system's code is ended where it never yields, as code of others is.
     """
 
-    def __init__(self, system: Callable[[], System], binding: Binding) -> None:
+    def __init__(self, system: Callable[[], System], binding: Binding, *, watched: bool = False) -> None:
         self._running = in_the_way_of(binding, system())
         self._binding = binding
+        self._watched = watched
         self._position = 0
         self._yielded: Action | Together | Finished | Failed | None = None
         self._steps: tuple[Step, ...] = ()
@@ -51,6 +71,9 @@ class Replay:
         """
         yielded = self._yielded or self._resume(None)
         while not isinstance(yielded, Finished | Failed):
+            if halt is not None and self._limit and self._position >= halt.after + FURTHER_STEPS:
+                yielded = self._yielded = self._cut_off()
+                break
             following = self._position + len(self._steps)
             is_last = halt is not None and not self._limit and self._position <= halt.after < following
             if halt is not None and is_last:
@@ -80,8 +103,17 @@ class Replay:
         except Exception as error:
             raise _broken(error) from error
 
+    def _cut_off(self) -> Finished:
+        """Ends a system that still asks behind its limit, as one that catches every error does."""
+        with suppress(Exception):  # where it catches even this
+            self._running.close()
+        return Finished(Answer(text="", limit=self._limit))
+
     def _resume(self, reply: _Sent) -> Action | Together | Finished | Failed:
-        yielded = _resume(self._running, reply)
+        # Only code of others is watched: a timer costs as much as a step of the store's.
+        watched = ending_within(MOST_SECONDS, EndlessError) if self._watched else nullcontext()
+        with watched:
+            yielded = _resume(self._running, reply)
         if isinstance(yielded, Finished) and self._limit:
             yielded = Finished(replace(yielded.answer, limit=self._limit))
         if not isinstance(yielded, Finished | Failed):
@@ -127,7 +159,7 @@ def _resume(running: System, reply: _Sent) -> Action | Together | Finished | Fai
             return running.throw(reply)
         return running.send(reply)
     except StopIteration as stop:
-        if not isinstance(stop.value, Answer):
+        if not isinstance(stop.value, Answer) or not isinstance(stop.value.text, str):
             raise SystemBrokenError(f"the system returned {stop.value!r} where an Answer is due; fix it") from None
         return Finished(stop.value)
     except StepFailed as uncaught:
@@ -190,8 +222,10 @@ def _reply(yielded: Action | Together, outcomes: list[Outcome]) -> Result | tupl
 
 
 def _broken(error: BaseException) -> SystemBrokenError:
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
     return SystemBrokenError(
-        f"the system's code raised {type(error).__name__}: {error}; fix it, then `cotrail resume RUN` continues"
+        f"the system's code raised {type(error).__name__}{place}: {error}; fix it, then `cotrail resume RUN` continues"
     )
 
 

@@ -9,7 +9,7 @@ import hashlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any, get_type_hints, overload
 import msgspec
 from msgspec import Struct, structs
 
+from cotrail.common.kept_systems import FOLDERS
 from cotrail.common.text_files import write_whole
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.retrieve import Retrieve
@@ -60,6 +61,8 @@ def system(
     """
     if function is None:
         return lambda given: _made(given, name, version, needs)
+    if not callable(function):
+        raise InputError(f"a system is a function that yields actions, its name or its file, and not {function!r:.100}")
     return _made(function, name, version, needs)
 
 
@@ -69,9 +72,12 @@ def _made(function: Callable[..., System], name: str, version: int, needs: Needs
         raise InputError(f"a system can't be named {called!r}: take small letters, digits and hyphens")
     if not inspect.isgeneratorfunction(function):
         raise InputError(f"the function of {called} yields nothing: a system yields its actions, and returns an Answer")
-    question, *settings = inspect.signature(function).parameters.values()
-    if question.kind is question.KEYWORD_ONLY or any(each.default is each.empty for each in settings):
-        raise InputError(f"the function of {called} takes the question first, then settings that have defaults")
+    parameters = list(inspect.signature(function).parameters.values())
+    question, settings = parameters[:1], parameters[1:]
+    if not question or question[0].kind is question[0].KEYWORD_ONLY or not all(map(_has_default, settings)):
+        raise InputError(
+            f"the function of {called} takes the question first, then settings that have defaults, such as numbers"
+        )
     types = get_type_hints(function)
     fields = [(each.name, types.get(each.name, Any), each.default) for each in settings]
     return SystemSpec(
@@ -87,11 +93,21 @@ def _made(function: Callable[..., System], name: str, version: int, needs: Needs
     )
 
 
+def _has_default(setting: inspect.Parameter) -> bool:
+    """Whether a setting has a default that can be recorded."""
+    with suppress(TypeError, ValueError):
+        msgspec.json.encode(setting.default)
+        return setting.default is not setting.empty
+    return False
+
+
 # What such a system asks for most.
 
 
 def search(query: str, count: int = 3, *, corpus: str = "") -> Part[tuple[Paragraph, ...]]:
     """The best paragraphs for a query, as in `found = yield from cotrail.search(question.text)`."""
+    if not isinstance(query, str):
+        raise TypeError(f"a query is text, and this is {query!r:.100}")
     return expect((yield Retrieve(query=query, count=count, corpus=corpus)), Retrieved).paragraphs
 
 
@@ -135,7 +151,9 @@ def read_source(path: Path) -> Source:
             continue
         try:
             files[name] = file.read_text("utf-8")
-            awaited += [f"{module}.py" for module in _imported(ast.parse(files[name], str(file)))]
+            tree = ast.parse(files[name], str(file))
+            awaited += [f"{module}.py" for module in _imported(tree)]
+            _check_imports(file, tree)
         except (OSError, ValueError, SyntaxError) as error:
             place = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
             raise InputError(f"{file} can't be read as Python{place} ({error}); correct it") from error
@@ -144,9 +162,17 @@ def read_source(path: Path) -> Source:
     return Source(main=path.name, files=files)
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
+def _check_imports(file: Path, tree: ast.Module) -> None:
+    """Raises InputError where a module next to it is imported by a function: it is only found as the file is loaded."""
+    inside = {each for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) for each in ast.walk(node)}
+    for name in _imported(each for each in inside):
+        if (file.parent / f"{name}.py").is_file():
+            raise InputError(f"{file} imports {name} inside a function: import it at the top of the file")
+
+
+def _imported(nodes: ast.Module | Iterable[ast.AST]) -> Iterator[str]:
     """The names of modules that may stand next to it."""
-    for node in ast.walk(tree):
+    for node in ast.walk(nodes) if isinstance(nodes, ast.Module) else nodes:
         if isinstance(node, ast.Import):
             yield from (each.name.partition(".")[0] for each in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -223,7 +249,7 @@ def _module(place: Path, source: Source) -> ModuleType:
     sys.path.insert(0, str(place))
     try:
         return import_module(f"{package}.{stem}")
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(f"{source.main} can't be imported ({type(error).__name__}: {error}); correct it") from error
     finally:
         sys.path.remove(str(place))
@@ -233,9 +259,6 @@ def _module(place: Path, source: Source) -> ModuleType:
 
 
 # Where systems are looked for by their names.
-
-FOLDERS: list[Path] = []
-"""The folders in which texts are kept."""
 
 
 def installed(path: str, folder: Path, warn: Callable[[str], None] = lambda _: None) -> str:

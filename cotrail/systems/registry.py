@@ -27,6 +27,11 @@ def find_system(name: str, version: int | None = None) -> SystemSpec:
 
     One of a file, `NAME@DIGEST`, is read from where its text is kept.
     """
+    if own.is_file(name):
+        raise UnknownNameError(
+            f"{name} is a file, which `cotrail submit` and `cotrail ask` take as --system; the run's system is then "
+            "NAME@DIGEST, by which all others name it"
+        )
     if "@" in name and not any(each.name == name for each in SYSTEMS):
         SYSTEMS.extend(own.found(name))
     return find_spec(SYSTEMS, name, version)

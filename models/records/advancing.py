@@ -214,7 +214,7 @@ def advance_questions(
 
 
 def _replay(plan: RunPlan, row: RowMapping, runs: Runs) -> Replay:
-    return Replay(plan.open(question_of(row), runs.find_system), plan.binding)
+    return Replay(plan.open(question_of(row), runs.find_system), plan.binding, watched=plan.is_others)
 
 
 def _continues(earlier: History, history: History) -> bool:

@@ -106,6 +106,11 @@ class RunPlan(RunBasics, frozen=True, kw_only=True):
     prices: Prices = {}
     budgets: Budgets = NO_BUDGETS
 
+    @property
+    def is_others(self) -> bool:
+        """Whether its system is not cotrail's own."""
+        return "@" in self.system or SYSTEM_SOURCE in self.binding.pins
+
     def engine_name(self, role: str) -> str:
         """The name of the engine that the run has for a role; empty where it has none."""
         name: str = getattr(self, NAMES[role]) if role in NAMES else name_in(self.binding.pins.get(role, ""))

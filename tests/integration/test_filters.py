@@ -13,6 +13,7 @@ from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.engine import NewIndex
 from cotrail.engines.retrieval.stores import FolderStore
 from cotrail.errors import InputError, StepError
+from cotrail.services.library.corpora import index
 from tests.integration.test_dense import Embedder, embedder
 from tests.searching import search
 
@@ -136,3 +137,16 @@ def test_fields_come_from_the_records_and_belong_to_the_revision(tmp_path: Path)
         )
     }
     assert len(revisions) == 3
+
+
+def test_a_field_that_no_record_has_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
+    (tmp_path / "c.jsonl").write_text('{"text": "One.", "metadata": {"year": 1999}, "lang": "en"}\n')
+    for fields, missing in (({"lang": "word"}, None), ({"lang": "word", "year": "number"}, "year")):
+        new = NewIndex(settings={"fields": fields})
+        if missing is None:
+            assert index([tmp_path / "c.jsonl"], "mine", new).paragraphs == 1
+        else:
+            with pytest.raises(InputError, match=f"no record has the field '{missing}'"):
+                index([tmp_path / "c.jsonl"], "mine", new)
+    assert FolderStore(tmp_path / "corpora").manifests()["mine"].settings == {"fields": {"lang": "word"}}

@@ -50,6 +50,17 @@ def test_every_cell_of_the_notebook_runs() -> None:
     assert "q2 | retrieve | many people live in the only village of Vessel?" in done.stdout
 
 
+BROKEN = """
+import cotrail
+
+def odd(question):
+    found = yield from cotrail.search(question.text)
+    return cotrail.Answer(text={"who?": "Aune", "what?": "Aune"}[question.text])
+
+ended = cotrail.run(odd, ["who?", "bad?", "what?"], corpus=[{"text": "Something."}])
+print([each.answer for each in ended], sum(each.failure is not None for each in ended), file=__import__("sys").stderr)
+cotrail.run(odd, ["who?"], corpus=[{"text": "Something."}], at_once=0)
+"""
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -67,7 +78,9 @@ def test_a_system_of_ones_own_is_asked_scored_and_tested_as_its_page_and_its_not
         assert "<td>searched for</td>" in done.stdout
         assert "Marit Aune was a composer" not in done.stdout.partition("<p>")[0]
         refused = _refused(folder, environment, "import cotrail; cotrail.ask('ircto', 'Where?')")
+        broken = _refused(folder, environment, BROKEN)
     assert "did you mean ircot?" in refused
+    assert "['Aune', '', 'Aune'] 1" in broken
 
 
 def test_importing_it_costs_nothing_and_what_it_has_is_there() -> None:

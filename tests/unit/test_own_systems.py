@@ -1,12 +1,18 @@
 """Systems of one's own: made of functions, read from files, found by the digest of their text."""
 
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.binding import Binding
+from cotrail.core.history import Finished, Halt, Next, Recorded
 from cotrail.core.questions import Question
+from cotrail.core.replay import FURTHER_STEPS, Replay, SystemBrokenError
 from cotrail.core.results import Retrieved
 from cotrail.core.system import Answer, System
 from cotrail.errors import InputError, UnknownNameError, UnknownVersionError
@@ -100,12 +106,34 @@ def test_a_text_that_is_not_kept_here_says_what_to_do() -> None:
         ("import cotrail\n@cotrail.system\ndef f(question, k):\n    yield k\n", "settings that have defaults"),
         ("import cotrail\n@cotrail.system(name='A b')\ndef f(question):\n    yield 1\n", "can't be named 'A b'"),
         ("\0", "can't be read as Python"),
+        ("import sys\nsys.exit(3)\n", "can't be imported .SystemExit: 3"),
+        ("import cotrail\n@cotrail.system\ndef f():\n    yield 1\n", "takes the question first"),
+        ("import cotrail\n@cotrail.system\ndef f(question, k=object()):\n    yield 1\n", "such as numbers"),
     ],
 )
 def test_a_file_that_is_no_system_is_refused_with_what_to_do(text: str, refused: str, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(text)
     with pytest.raises(InputError, match=refused):
         own.installed(str(tmp_path / "mine.py"), tmp_path / "kept")
+
+
+def test_a_module_next_to_it_is_imported_at_the_top_or_refused(tmp_path: Path) -> None:
+    (tmp_path / "helper.py").write_text("X = 1\n")
+    lazy = "import cotrail\n@cotrail.system\ndef f(question):\n    import helper\n    yield helper.X\n"
+    (tmp_path / "mine.py").write_text(lazy)
+    with pytest.raises(InputError, match="imports helper inside a function: import it at the top"):
+        own.installed(str(tmp_path / "mine.py"), tmp_path / "kept")
+
+
+def test_what_is_no_function_is_refused() -> None:
+    for given in (8, "ircot"):
+        with pytest.raises(InputError, match="is a function that yields actions"):
+            own.system(given)  # type: ignore[call-overload]
+
+
+def test_a_file_is_named_where_it_is_submitted() -> None:
+    with pytest.raises(UnknownNameError, match="take as --system"):
+        find_system("mine.py")
 
 
 def test_of_several_one_is_named(tmp_path: Path) -> None:
@@ -150,3 +178,51 @@ def test_what_may_make_it_impure_is_named_by_line(tmp_path: Path) -> None:
         "f.py, line 6: a set has no order; sort it",
         "f.py, line 8: a set has no order; sort it",
     ]
+
+
+BINDING = Binding(model="m@1", profile="fast", temperature=0.0, seed=0, corpora={"c": "1"})
+
+
+def test_a_system_that_catches_everything_ends_behind_its_limit() -> None:
+    @own.system
+    def stubborn(question: Question) -> System:
+        for _ in range(100_000):
+            with suppress(Exception):
+                yield Retrieve(query=question.text, count=1)
+        return Answer(text="")
+
+    replay = Replay(lambda: stubborn.open(Question(id="q", text="Ada"), {}, stubborn.settings()), BINDING)
+    history: list[Recorded] = []
+    halt = Halt(after=5, limit="steps")
+    while not isinstance(following := replay.advance(history, halt if len(history) >= 5 else None), Finished):
+        assert isinstance(following, Next)
+        history += [
+            Recorded(kind="retrieve", fingerprint=s.fingerprint, outcome=Retrieved(hits=())) for s in following.steps
+        ]
+    assert following.answer == Answer(text="", limit="steps")
+    assert len(history) == 5 + FURTHER_STEPS
+
+
+def test_code_that_never_yields_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    @own.system
+    def endless(question: Question) -> System:
+        yield Retrieve(query=question.text, count=1)
+        while True:
+            pass
+
+    monkeypatch.setattr("cotrail.core.replay.MOST_SECONDS", 0.2)
+    replay = Replay(lambda: endless.open(Question(id="q", text="A"), {}, endless.settings()), BINDING, watched=True)
+    following = replay.advance([])
+    assert isinstance(following, Next)
+    step = Recorded(kind="retrieve", fingerprint=following.steps[0].fingerprint, outcome=Retrieved(hits=()))
+    with pytest.raises(SystemBrokenError, match=r"EndlessError in test_own_systems.py, line \d+: it ran for"):
+        replay.advance([step])
+
+
+def test_a_process_finds_systems_that_are_kept_after_it_began(tmp_path: Path) -> None:
+    code = (
+        "from cotrail.configuration.extensions import load_extensions; load_extensions()\n"
+        "from cotrail.common.kept_systems import FOLDERS; print(*FOLDERS)"
+    )
+    said = subprocess.check_output([sys.executable, "-c", code], env={"COTRAIL_HOME": str(tmp_path)}, text=True)
+    assert said.strip() == str(tmp_path / "systems")

@@ -48,7 +48,7 @@ def test_the_fields_that_are_moved_as_files_are_those_that_take_paths() -> None:
         ({"retrieval_count": 10**18}, "retrieval_count"),
         ({"retrieval_count": "four"}, "retrieval_count"),
         ({"reader": "oracle"}, "reader"),
-        ({"retriever": "dense"}, "the corpus ink can't be searched by dense"),
+        ({"retriever": "dense"}, "the corpus ink can't be searched so"),
         ({"retriever": "bm25=1,dense"}, "write the weight of each list once"),
         ({"rerank": "nobody"}, "there is no rater 'nobody'"),
         ({"rerank_depth": 5}, "name a rater as `rerank` too"),

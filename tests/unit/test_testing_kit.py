@@ -77,7 +77,11 @@ def test_a_system_that_is_not_pure_does_not_end_or_raises_is_found_out() -> None
         carried_out(chance, "What?")
     with pytest.raises(InputError, match="more than 50 steps"):
         carried_out(endless, "What?", most_steps=50)
-    for system, said in ((broken, "ValueError: a bug"), (no_action, "isn't an action"), (nothing, "an Answer is due")):
+    for system, said in (
+        (broken, "ValueError in test_testing_kit.py"),
+        (no_action, "isn't an action"),
+        (nothing, "an Answer is due"),
+    ):
         with pytest.raises(SystemBrokenError, match=said):
             carried_out(system, "What?")
 

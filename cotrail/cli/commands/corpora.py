@@ -1,7 +1,7 @@
 """`cotrail index`, `cotrail search`, `cotrail corpora`: corpora are indexed, searched by hand, listed and removed."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -186,14 +186,10 @@ def index(
 
     Examples: `cotrail index corpus.jsonl --name mine` · `cotrail index --add mine --dense MODEL`
     """
-    if paths and again:
-        raise InputError("files and --add, a corpus that is there, are two ways to give paragraphs; leave out one")
-    if not (paths or again):
-        raise InputError(f"PATH is missing, {AS_IN}: files, folders, or --add CORPUS; see `cotrail index --help`")
-    name = name or again
-    if name is None:
-        raise InputError(f"--name is missing, {AS_IN}: What runs call the corpus; see `cotrail index --help`")
+    name = _name(paths or (), again, name)
     settings = _settings(dense, fields or (), changes or ())
+    if again and not settings and engine is None:
+        raise InputError("--add indexes a corpus in another way: name it by --dense, --field, --engine or --set")
     if not is_remote() and (named := operations.needing(name)):
         said = f"Runs that haven't ended search {name} ({named}): it is replaced only by the same paragraphs."
         console(stderr=True).print(said, soft_wrap=True, style="yellow")
@@ -218,6 +214,17 @@ def index(
     if built.recall is not None:
         console().print(f"Approximate search finds {percent(built.recall)} of what exact search does.")
     console().print(f"Revision {shortened(built.revision)}", style="dim")
+
+
+def _name(paths: Sequence[Path], again: str | None, name: str | None) -> str:
+    """What the corpus is called; raises InputError where its paragraphs, or its name, aren't given."""
+    if paths and again:
+        raise InputError("files and --add, a corpus that is there, are two ways to give paragraphs; leave out one")
+    if not (paths or again):
+        raise InputError(f"PATH is missing, {AS_IN}: files, folders, or --add CORPUS; see `cotrail index --help`")
+    if found := name or again:
+        return found
+    raise InputError(f"--name is missing, {AS_IN}: What runs call the corpus; see `cotrail index --help`")
 
 
 def _settings(dense: str | None, fields: Iterable[str], changes: Iterable[str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 import anyio.to_thread
 import msgspec
+from pydantic import Field
 
 from cotrail import __version__
 from cotrail.cli.request_options import option
@@ -43,7 +44,9 @@ def mcp(
     Without --port over standard input and output, as agents start it; with it over streamable HTTP at `/mcp`, for those
     who have a token of the service. Example, in an agent's configuration: `{"command": "cotrail", "args": ["mcp"]}`
     """
-    if not is_remote():
+    if is_remote():
+        corpora.list_corpora()  # a server that is away, or refuses the token, is named here and not at the first search
+    else:
         from cotrail.workers import celery_app  # noqa: F401 - messages go out through it
     if port is None:
         with suppress(KeyboardInterrupt):
@@ -102,7 +105,7 @@ def server(**options: Any) -> "MCPServer[Any]":
     made: MCPServer[Any] = MCPServer("cotrail", instructions=ABOUT, version=__version__, log_level="WARNING", **options)
 
     @made.tool()
-    async def search(query: str, corpus: str = "", k: int = 5) -> Documents:
+    async def search(query: str, corpus: str = "", k: Annotated[int, Field(ge=1, le=1000)] = 5) -> Documents:
         """Find the paragraphs of a corpus that suit a query best. corpus: the only one there is where it is empty."""
         work = partial(_search, query, corpus, k)
         return await _work(corpora.search_corpus, work)
@@ -121,9 +124,9 @@ def server(**options: Any) -> "MCPServer[Any]":
         return await _work(asking.ask, partial(_ask, question, corpus, system))
 
     @made.tool()
-    async def trace(run: str, question: str = "1") -> dict[str, Any]:
+    async def trace(run: str, question: int | str = 1) -> dict[str, Any]:
         """Show each step of a question, with what it found or wrote. question: its number in the run, or its id."""
-        return await _work(questions.show_trace, lambda: _builtin(questions.show_trace(run, question)))
+        return await _work(questions.show_trace, lambda: _builtin(questions.show_trace(run, str(question))))
 
     return made
 

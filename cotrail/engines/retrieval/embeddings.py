@@ -124,7 +124,7 @@ class HybridRetriever:
         if way == "bm25":
             return self._words.search(words)
         if request.count < 1 or not request.query.strip():
-            return ()
+            return self._words.search(words)  # which looks at the filter too, and finds nothing
         after = bool(request.titles) and request.scope == "after"
         everywhere = msgspec.structs.replace(words, titles=() if after else request.titles)
         dense = partial(self._dense, everywhere)

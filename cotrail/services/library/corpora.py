@@ -12,7 +12,7 @@ from msgspec.structs import asdict, replace
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.retrieve import Field
 from cotrail.core.ports.retriever import SearchRequest, Source, WholeCorpus
-from cotrail.core.questions import Hit, ListPlace, Paragraph
+from cotrail.core.questions import FiledParagraph, Hit, ListPlace, Paragraph
 from cotrail.core.search_ways import SearchWay
 from cotrail.data.corpora.documents import look_into
 from cotrail.data.corpora.files import read_corpus
@@ -63,7 +63,19 @@ def index(paths: Sequence[Path], name: str, new: NewIndex = DEFAULT_INDEX) -> In
     new one isn't the same.
     """
     others = (file.name for path in paths if path.is_dir() for file in look_into(path).others)
-    return _indexed(read_corpus(paths, tuple(new.settings.get("fields", ()))), name, new, others)
+    fields = tuple(new.settings.get("fields") or ())
+    return _indexed(_having(fields, read_corpus(paths, fields)), name, new, others)
+
+
+def _having(fields: Sequence[str], paragraphs: Iterable[Paragraph]) -> Iterator[Paragraph]:
+    """The paragraphs; raises InputError behind the last one, which ends the build, where none of them has a field."""
+    missing = set(fields)
+    for each in paragraphs:
+        if missing and isinstance(each, FiledParagraph):
+            missing -= each.fields.keys()
+        yield each
+    if missing:
+        raise InputError(f"no record has the field {min(missing)!r}, next to its text: correct `--field`")
 
 
 def index_again(corpus: str, name: str, new: NewIndex = DEFAULT_INDEX) -> Indexed:

@@ -77,6 +77,12 @@ def _check_evidence(run: ResolvedRun) -> None:
         )
 
 
+WAYS = (
+    "; one that was indexed with `--dense MODEL` is searched by bm25, dense, hybrid, or weights as bm25=0.3,dense=0.7"
+)
+"""The retrievers, for errors."""
+
+
 def _check_search_way(run: ResolvedRun) -> None:
     """Raises InputError where the run says how its corpora are searched, and one can't be searched so."""
     way, store = run.request.search_way, corpora_of(settings())
@@ -91,8 +97,7 @@ def _check_search_way(run: ResolvedRun) -> None:
                 corpus.search(SearchRequest(query="", count=0, options=way.options))
             except StepError as error:
                 raise InputError(
-                    f"the corpus {name} can't be searched by {way.retriever or way.filter}: {error}. One that was "
-                    "indexed with `--dense MODEL` is searched by bm25, dense, hybrid, or weights as bm25=0.3,dense=0.7"
+                    f"the corpus {name} can't be searched so: {error}{WAYS if way.retriever else ''}"
                 ) from error
 
 

@@ -212,9 +212,9 @@ class ElasticsearchRetriever:
         `indices.query.bool.max_clause_count`, and CorpusChangedError where the corpus was rebuilt.
         """
         options, query, titles = request.options_as(Bm25Options), request.query, request.titles
+        chosen = self.filtered(options.filter) if options.filter else None
         if request.count < 1 or not query.strip():
             return ()
-        chosen = self.filtered(options.filter) if options.filter else None
         names, after = self._located.fields, bool(titles) and request.scope == "after"
         matches = _matches(_valid(query), (names.title,) if options.field == "title" else (names.title, names.text))
         if titles:

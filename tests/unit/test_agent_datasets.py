@@ -18,7 +18,7 @@ from cotrail.data.datasets.spec import id_of
 from cotrail.errors import DatasetError
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 from cotrail.models.queries.traces import Collected
-from cotrail.services.results.exporting import lines as lines_of
+from cotrail.services.results.export_formats import lines as lines_of
 from cotrail.services.results.reasoning import gold_paragraphs
 from cotrail.services.runs.requests import make_request
 from cotrail.services.runs.scores import scores_of

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from cotrail.cli.terminal.verdict_tables import print_scores
 from cotrail.evaluation.metrics.registry import METRICS
-from cotrail.services.results.exporting import lines
+from cotrail.services.results.export_formats import lines
 from cotrail.services.results.reports.run_report import run_page
 from cotrail.services.results.scoring import RunScores, kind_tables, run_scores
 from cotrail.services.runs.scores import kinded_scores

@@ -30,6 +30,9 @@ errors RUN --questions --kinds
 verdicts RUN --questions
 export RUN
 export RUN --format csv
+export RUN --format trec
+export RUN --format trec-steps
+export RUN --format qrels
 report RUN --html FILE
 audit verify RUN
 audit export RUN --output FILE

@@ -36,6 +36,7 @@ from cotrail.services.operations.operation import server_address
 from cotrail.services.results import exporting, questions, steps
 from cotrail.services.results.causes import details_in
 from cotrail.services.results.export_formats import FORMATS, FormatName, export_answers
+from cotrail.services.results.exporting import REWARD
 from cotrail.services.results.questions import ShownQuestion
 from cotrail.services.results.reasoning import FoundGold, where
 from cotrail.services.results.reports import run_report
@@ -160,6 +161,7 @@ def export(
     run: RunName,
     form: Annotated[Literal[FormatName, "browsecomp-plus"], option("export.format")] = "jsonl",
     output: Annotated[Path | None, option("export.output")] = None,
+    reward: Annotated[str, option("export.reward")] = REWARD,
     *,
     overwrite: Overwrite = False,
     json: Json = False,
@@ -177,13 +179,13 @@ def export(
     elif output is None:
         if FORMATS[form].binary:
             raise InputError(f"--format {form} is no text; name the file to write with --output")
-        sys.stdout.buffer.writelines(export_answers(run, form))
+        sys.stdout.buffer.writelines(export_answers(run, form, reward))
         sys.stdout.buffer.flush()
         return
     else:
         found = labels.identify(run)
         check_free(output, overwrite=overwrite)
-        _write(output, export_answers(found.run, form))
+        _write(output, export_answers(found.run, form, reward))
     if json:
         print_json({"run": found.run, "format": form, "output": str(output), "questions": found.questions})
     else:

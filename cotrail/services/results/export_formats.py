@@ -25,7 +25,8 @@ from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import TracedQuestion, read_questions
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import MediaTypes, operation
-from cotrail.services.results.exporting import Source, json_line, rows
+from cotrail.services.results.exporting import REWARD, Source, json_line, rows
+from cotrail.services.results.training_data import chat_lines
 from cotrail.services.results.verdicts import NO_VERDICTS, Verdict, verdicts_by_question
 from cotrail.services.runs.labels import find_run
 from cotrail.services.store import reading
@@ -158,7 +159,7 @@ def _fold(record: RunRecord) -> Fold:
 
 # The formats.
 
-FormatName = Literal["jsonl", "hotpotqa", "musique", "trec", "trec-steps", "qrels", "qrels-steps"]
+FormatName = Literal["jsonl", "hotpotqa", "musique", "trec", "trec-steps", "qrels", "qrels-steps", "chat"]
 
 
 class Format(Struct, frozen=True, kw_only=True):
@@ -185,6 +186,7 @@ FORMATS: Mapping[FormatName, Format] = {
     "trec-steps": Format(pieces=_rankings_by_step, media_type="text/plain", nothing=_FOUND_NOTHING),
     "qrels": Format(pieces=_judgements, media_type="text/plain", nothing=_NO_GOLD),
     "qrels-steps": Format(pieces=_judgements_by_step, media_type="text/plain", nothing=_NO_GOLD),
+    "chat": Format(pieces=chat_lines),
 }
 
 
@@ -193,10 +195,12 @@ def lines(
     questions: Iterable[TracedQuestion],
     form: FormatName,
     verdicts: Mapping[str, tuple[Verdict, ...]] = NO_VERDICTS,
+    reward: str = REWARD,
 ) -> Iterator[bytes]:
     """The pieces of a run's file, which are lines unless it is binary; raises InputError where there are none."""
-    written, pieces = False, FORMATS[form].pieces(Source(record=record, questions=questions, verdicts=verdicts))
-    for piece in pieces:
+    source = Source(record=record, questions=questions, verdicts=verdicts, reward=reward)
+    written = False
+    for piece in FORMATS[form].pieces(source):
         written = True
         yield piece
     if not written and FORMATS[form].nothing:
@@ -211,14 +215,16 @@ def lines(
     answers="stream",
     media_type=MediaTypes(parameter="form", types={name: each.media_type for name, each in FORMATS.items()}),
 )
-def export_answers(run: str, form: FormatName = "jsonl") -> Iterator[bytes]:
+def export_answers(run: str, form: FormatName = "jsonl", reward: str = REWARD) -> Iterator[bytes]:
     """Give a run's answers, and the chains and paragraphs behind them, as lines of a file in that form.
 
     form: `jsonl` has everything recorded of each question, one JSON object a line; `hotpotqa` and `musique` are what
     those datasets' official evaluation scripts read; `trec` and `qrels` are rankings and judgements for trec_eval, and
-    `trec-steps` and `qrels-steps` the same with each search as a topic.
+    `trec-steps` and `qrels-steps` the same with each search as a topic; `chat` is what a model was shown and wrote,
+    for training.
+    reward: the metric that rewards an answer, in `chat`.
     """
     with reading() as connection:
         record = find_run(connection, run)
         verdicts = verdicts_by_question(connection, record)
-        yield from lines(record, read_questions(connection, record.id), form, verdicts)
+        yield from lines(record, read_questions(connection, record.id), form, verdicts, reward)

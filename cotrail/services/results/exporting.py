@@ -117,6 +117,10 @@ class QuestionTrace(QuestionResult, frozen=True, kw_only=True):
     steps: tuple[StepTrace, ...]
 
 
+REWARD = "answer_em"
+"""The metric that rewards an answer unless another one is named."""
+
+
 class Source(Struct, frozen=True, kw_only=True):
     """What a file is made of: a run, its questions in their order, and what judges say of each, by its id.
 
@@ -126,7 +130,7 @@ class Source(Struct, frozen=True, kw_only=True):
     record: RunRecord
     questions: Iterable[TracedQuestion]
     verdicts: Mapping[str, tuple[Verdict, ...]] = NO_VERDICTS
-    reward: str = "answer_em"
+    reward: str = REWARD
 
 
 def rows(source: Source) -> Iterator[bytes]:

@@ -33,6 +33,7 @@ export RUN --format csv
 export RUN --format trec
 export RUN --format trec-steps
 export RUN --format qrels
+export RUN --format chat
 report RUN --html FILE
 audit verify RUN
 audit export RUN --output FILE

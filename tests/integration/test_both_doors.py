@@ -190,6 +190,7 @@ REFUSED = (
     ("export", "nowhere"),
     ("export", "nowhere", "--output", "there"),
     ("export", recorded.PLAIN, "--format", "browsecomp-plus"),
+    ("export", recorded.PLAIN, "--format", "inspect"),
     ("export", judged.RUN, "--format", "qrels"),
     ("export", judged.RUN, "--format", "chat", "--reward", "taste"),
     ("report", "nowhere", "--html", "there"),
@@ -219,6 +220,7 @@ def test_a_command_is_refused_in_the_same_words_by_either_door(doors: Doors, com
 WRITTEN = (
     ("export", judged.RUN, "--output"),
     ("export", recorded.PLAIN, "--format", "browsecomp-plus", "--output"),
+    ("export", recorded.PLAIN, "--format", "inspect", "--output"),
     ("report", judged.RUN, "--html"),
     ("audit", "export", recorded.PLAIN, "--output"),
     ("audit", "export", recorded.PLAIN, "--question", "1", "--format", "prov", "--output"),

@@ -9,6 +9,7 @@ from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.errors import InputError
 from cotrail.models.queries.traces import Collected, TracedQuestion
 from cotrail.services.results.export_formats import FormatName, lines
+from cotrail.services.results.exporting import Source
 from cotrail.services.runs.scores import shown_scores
 from tests.cases import each_case
 from tests.unit.made_runs import OWLS, question, record, search, written
@@ -53,7 +54,7 @@ ASKED = (
 
 
 def file(form: FormatName, questions: Sequence[TracedQuestion] = ASKED) -> str:
-    return b"".join(lines(RUN, questions, form)).decode()
+    return b"".join(lines(Source(record=RUN, questions=questions), form)).decode()
 
 
 def test_a_ranking_is_of_all_that_a_question_collected_in_order() -> None:

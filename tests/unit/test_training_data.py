@@ -16,6 +16,7 @@ from cotrail.core.results import Failure, Result
 from cotrail.errors import InputError
 from cotrail.models.queries.traces import TracedQuestion, TracedStep
 from cotrail.services.results.export_formats import lines
+from cotrail.services.results.exporting import Source
 from cotrail.services.results.training_data import INSERTED, conversations
 from cotrail.systems.registry import find_system
 from tests.cases import each_case
@@ -43,7 +44,7 @@ def answered(system: str, *texts: str, **fields: Any) -> TracedQuestion:
 
 
 def chats(asked: TracedQuestion, **options: Any) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in lines(record(), [asked], "chat", **options)]
+    return [json.loads(line) for line in lines(Source(record=record(), questions=[asked], **options), "chat")]
 
 
 def test_a_text_that_is_continued_is_one_chat_in_which_what_was_found_is_a_tool_s() -> None:

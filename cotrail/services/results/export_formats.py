@@ -1,7 +1,8 @@
 """A run as one file that another program reads: each format is a record of `FORMATS`."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import chain
 from typing import Literal
 from urllib.parse import quote
@@ -26,8 +27,9 @@ from cotrail.models.queries.traces import TracedQuestion, read_questions
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import MediaTypes, operation
 from cotrail.services.results.exporting import REWARD, Source, json_line, rows
+from cotrail.services.results.inspect_logs import inspect_log
 from cotrail.services.results.training_data import chat_lines
-from cotrail.services.results.verdicts import NO_VERDICTS, Verdict, verdicts_by_question
+from cotrail.services.results.verdicts import verdicts_by_question
 from cotrail.services.runs.labels import find_run
 from cotrail.services.store import reading
 
@@ -85,23 +87,20 @@ def field(name: str) -> str:
 
 
 def _encoded(character: re.Match[str]) -> str:
-    is_plain = character[0].isprintable() and character[0] not in " %"
-    return character[0] if is_plain else quote(character[0])
+    return quote(character[0]) if character[0] in " %" or not character[0].isprintable() else character[0]
 
 
-def _rankings(source: Source) -> Iterator[bytes]:
+Topic = tuple[str, TracedQuestion, tuple[Paragraph, ...]]
+"""The name of a topic, its question, and what was found."""
+
+
+def _by_question(source: Source) -> Iterator[Topic]:
     fold = _fold(source.record)
     for question in source.questions:
-        yield from _ranking(field(question.key), _collected(question, fold), source.record)
+        yield field(question.key), question, tuple(_collected(question, fold))
 
 
-def _rankings_by_step(source: Source) -> Iterator[bytes]:
-    for topic, _, found in _searches(source):
-        yield from _ranking(topic, found, source.record)
-
-
-def _searches(source: Source) -> Iterator[tuple[str, TracedQuestion, tuple[Paragraph, ...]]]:
-    """Each search as a topic, with its question and what it found."""
+def _by_search(source: Source) -> Iterator[Topic]:
     for question in source.questions:
         for step in question.steps:
             if step.query is not None:
@@ -109,22 +108,17 @@ def _searches(source: Source) -> Iterator[tuple[str, TracedQuestion, tuple[Parag
                 yield f"{field(question.key)}.{step.sequence}", question, found
 
 
-def _ranking(topic: str, paragraphs: Iterable[Paragraph], record: RunRecord) -> Iterator[bytes]:
-    """The lines of a topic. trec_eval orders by score alone, so scores count down: those of searches may be equal."""
-    ids = dict.fromkeys(field(each.id) for each in paragraphs)
-    for rank, identifier in enumerate(ids, start=1):
-        yield f"{topic} Q0 {identifier} {rank} {len(ids) + 1 - rank} {field(record.id)}\n".encode()
+def _rankings(topics: Callable[[Source], Iterator[Topic]], source: Source) -> Iterator[bytes]:
+    """Scores count down, as trec_eval orders by them alone, and those of several searches can't be compared."""
+    for topic, _, found in topics(source):
+        ids = dict.fromkeys(field(each.id) for each in found)
+        for rank, identifier in enumerate(ids, start=1):
+            yield f"{topic} Q0 {identifier} {rank} {len(ids) + 1 - rank} {field(source.record.id)}\n".encode()
 
 
-def _judgements(source: Source) -> Iterator[bytes]:
+def _judgements(topics: Callable[[Source], Iterator[Topic]], source: Source) -> Iterator[bytes]:
     fold = _fold(source.record)
-    for question in source.questions:
-        yield from _judged(field(question.key), question, fold)
-
-
-def _judgements_by_step(source: Source) -> Iterator[bytes]:
-    fold = _fold(source.record)
-    for topic, question, _ in _searches(source):
+    for topic, question, _ in topics(source):
         yield from _judged(topic, question, fold)
 
 
@@ -159,7 +153,7 @@ def _fold(record: RunRecord) -> Fold:
 
 # The formats.
 
-FormatName = Literal["jsonl", "hotpotqa", "musique", "trec", "trec-steps", "qrels", "qrels-steps", "chat"]
+FormatName = Literal["jsonl", "hotpotqa", "musique", "trec", "trec-steps", "qrels", "qrels-steps", "chat", "inspect"]
 
 
 class Format(Struct, frozen=True, kw_only=True):
@@ -182,29 +176,23 @@ FORMATS: Mapping[FormatName, Format] = {
     "jsonl": Format(pieces=rows),
     "hotpotqa": Format(pieces=_hotpotqa),
     "musique": Format(pieces=_musique),
-    "trec": Format(pieces=_rankings, media_type="text/plain", nothing=_FOUND_NOTHING),
-    "trec-steps": Format(pieces=_rankings_by_step, media_type="text/plain", nothing=_FOUND_NOTHING),
-    "qrels": Format(pieces=_judgements, media_type="text/plain", nothing=_NO_GOLD),
-    "qrels-steps": Format(pieces=_judgements_by_step, media_type="text/plain", nothing=_NO_GOLD),
+    "trec": Format(pieces=partial(_rankings, _by_question), media_type="text/plain", nothing=_FOUND_NOTHING),
+    "trec-steps": Format(pieces=partial(_rankings, _by_search), media_type="text/plain", nothing=_FOUND_NOTHING),
+    "qrels": Format(pieces=partial(_judgements, _by_question), media_type="text/plain", nothing=_NO_GOLD),
+    "qrels-steps": Format(pieces=partial(_judgements, _by_search), media_type="text/plain", nothing=_NO_GOLD),
     "chat": Format(pieces=chat_lines),
+    "inspect": Format(pieces=inspect_log, media_type="application/zip", binary=True),
 }
 
 
-def lines(
-    record: RunRecord,
-    questions: Iterable[TracedQuestion],
-    form: FormatName,
-    verdicts: Mapping[str, tuple[Verdict, ...]] = NO_VERDICTS,
-    reward: str = REWARD,
-) -> Iterator[bytes]:
+def lines(source: Source, form: FormatName) -> Iterator[bytes]:
     """The pieces of a run's file, which are lines unless it is binary; raises InputError where there are none."""
-    source = Source(record=record, questions=questions, verdicts=verdicts, reward=reward)
     written = False
     for piece in FORMATS[form].pieces(source):
         written = True
         yield piece
     if not written and FORMATS[form].nothing:
-        raise InputError(f"run {record.id} {FORMATS[form].nothing}; choose another format")
+        raise InputError(f"run {source.record.id} {FORMATS[form].nothing}; choose another format")
 
 
 @operation(
@@ -221,10 +209,10 @@ def export_answers(run: str, form: FormatName = "jsonl", reward: str = REWARD) -
     form: `jsonl` has everything recorded of each question, one JSON object a line; `hotpotqa` and `musique` are what
     those datasets' official evaluation scripts read; `trec` and `qrels` are rankings and judgements for trec_eval, and
     `trec-steps` and `qrels-steps` the same with each search as a topic; `chat` is what a model was shown and wrote,
-    for training.
+    for training; `inspect` is a log of Inspect (`.eval`).
     reward: the metric that rewards an answer, in `chat`.
     """
     with reading() as connection:
         record = find_run(connection, run)
-        verdicts = verdicts_by_question(connection, record)
-        yield from lines(record, read_questions(connection, record.id), form, verdicts, reward)
+        questions, verdicts = read_questions(connection, record.id), verdicts_by_question(connection, record)
+        yield from lines(Source(record=record, questions=questions, verdicts=verdicts, reward=reward), form)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from cotrail.core.questions import ListPlace
 from cotrail.core.results import Failure, Generated
 from cotrail.core.views import FoundParagraph
 from cotrail.evaluation.metrics.metric import QuestionScores
+from cotrail.evaluation.metrics.registry import main_metrics
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import Collected, StepFacts, TracedQuestion, TracedStep, read_questions
@@ -131,6 +133,18 @@ class Source(Struct, frozen=True, kw_only=True):
     questions: Iterable[TracedQuestion]
     verdicts: Mapping[str, tuple[Verdict, ...]] = NO_VERDICTS
     reward: str = REWARD
+
+
+def main_scores(record: RunRecord, question: TracedQuestion) -> dict[str, float]:
+    """The question's scores by the main metrics, those that it has; a judge's verdict is no answer to be scored."""
+    scores = {} if question.judged else shown_scores(record, question)
+    return {each.name: score for each in main_metrics() if (score := scores.get(each.name)) is not None}
+
+
+def times_of(record: RunRecord, *steps: TracedStep) -> tuple[datetime, datetime]:
+    """When the first of these steps began and the last ended; the run's submission where that isn't recorded."""
+    begun = min((each.started_at for each in steps if each.started_at), default=record.created_at)
+    return begun, max((each.finished_at for each in steps if each.finished_at), default=begun)
 
 
 def rows(source: Source) -> Iterator[bytes]:

@@ -34,6 +34,7 @@ export RUN --format trec
 export RUN --format trec-steps
 export RUN --format qrels
 export RUN --format chat
+export RUN --format inspect --output FILE
 report RUN --html FILE
 audit verify RUN
 audit export RUN --output FILE

@@ -16,7 +16,7 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.results import Failure
 from cotrail.models.queries.traces import TracedQuestion
 from cotrail.services.results.export_formats import FormatName, lines
-from cotrail.services.results.exporting import Source
+from cotrail.services.results.exporting import Source, times_of
 from tests.unit.made_runs import NAMELESS, OWLS, question, record, search, step, written
 
 RUN = record()
@@ -97,3 +97,11 @@ def test_inspect_reads_its_log(tmp_path: Path) -> None:
 
 def test_a_second_log_is_the_same_to_the_byte() -> None:
     assert file("inspect") == file("inspect")
+
+
+def test_a_step_that_was_begun_again_ends_no_sooner_than_it_began() -> None:
+    first, again = (replace(search(0), started_at=BEGUN, finished_at=BEGUN + timedelta(seconds=at)) for at in (1, -1))
+    assert times_of(RUN, again) == (BEGUN, BEGUN)
+    under_way = replace(again, started_at=BEGUN + timedelta(seconds=3))
+    assert times_of(RUN, first, under_way) == (BEGUN, BEGUN + timedelta(seconds=3))
+    assert times_of(RUN) == (RUN.created_at, RUN.created_at)

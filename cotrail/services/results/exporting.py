@@ -144,7 +144,7 @@ def main_scores(record: RunRecord, question: TracedQuestion) -> dict[str, float]
 def times_of(record: RunRecord, *steps: TracedStep) -> tuple[datetime, datetime]:
     """When the first of these steps began and the last ended; the run's submission where that isn't recorded."""
     begun = min((each.started_at for each in steps if each.started_at), default=record.created_at)
-    return begun, max((each.finished_at for each in steps if each.finished_at), default=begun)
+    return begun, max((at for each in steps for at in (each.started_at, each.finished_at) if at), default=begun)
 
 
 def rows(source: Source) -> Iterator[bytes]:

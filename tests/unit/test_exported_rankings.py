@@ -1,15 +1,18 @@
 """Rankings and judgements in TREC's forms: trec_eval comes to cotrail's own figures by them."""
 
 from collections.abc import Sequence
+from inspect import signature
+from typing import get_args
 
 import pytest
 from msgspec.structs import replace
 
+from cotrail.cli.commands.results import ExportForm, export
 from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.errors import InputError
 from cotrail.models.queries.traces import Collected, TracedQuestion
-from cotrail.services.results.export_formats import FormatName, lines
-from cotrail.services.results.exporting import Source
+from cotrail.services.results.export_formats import FORMATS, FormatName, lines
+from cotrail.services.results.exporting import REWARD, Source
 from cotrail.services.runs.scores import shown_scores
 from tests.cases import each_case
 from tests.unit.made_runs import OWLS, question, record, search, written
@@ -116,3 +119,9 @@ def test_a_run_without_any_is_refused(form: FormatName, lacking: str) -> None:
     for questions in ([], [replace(ASKED[2], gold=())]):
         with pytest.raises(InputError, match=f"run run-1 .*{lacking}.*; choose another format"):
             file(form, questions)
+
+
+def test_the_command_has_every_format_and_the_folder() -> None:
+    assert get_args(FormatName) == tuple(FORMATS)
+    assert get_args(ExportForm) == (*FORMATS, "browsecomp-plus")
+    assert signature(export).parameters["reward"].default == REWARD

@@ -35,8 +35,7 @@ from cotrail.faithfulness.weighing import Weighing
 from cotrail.services.operations.operation import server_address
 from cotrail.services.results import exporting, questions, steps
 from cotrail.services.results.causes import details_in
-from cotrail.services.results.export_formats import FORMATS, FormatName, export_answers
-from cotrail.services.results.exporting import REWARD
+from cotrail.services.results.export_formats import FORMATS, export_answers
 from cotrail.services.results.questions import ShownQuestion
 from cotrail.services.results.reasoning import FoundGold, where
 from cotrail.services.results.reports import run_report
@@ -156,12 +155,17 @@ def report(
 
 # `cotrail export`: a run's results as files that other programs read.
 
+ExportForm = Literal[
+    "jsonl", "hotpotqa", "musique", "trec", "trec-steps", "qrels", "qrels-steps", "chat", "inspect", "browsecomp-plus"
+]
+"""`FormatName`, which the help of the command doesn't import, and the form that is a folder."""
+
 
 def export(
     run: RunName,
-    form: Annotated[Literal[FormatName, "browsecomp-plus"], option("export.format")] = "jsonl",
+    form: Annotated[ExportForm, option("export.format")] = "jsonl",
     output: Annotated[Path | None, option("export.output")] = None,
-    reward: Annotated[str, option("export.reward")] = REWARD,
+    reward: Annotated[str, option("export.reward")] = "answer_em",
     *,
     overwrite: Overwrite = False,
     json: Json = False,

@@ -1,6 +1,5 @@
 """A run as one file that another program reads: each format is a record of `FORMATS`."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain
@@ -77,17 +76,10 @@ def _short(question: TracedQuestion) -> str:
 
 # Rankings and judgements in the forms of TREC, whose fields are separated by spaces.
 
-_NOT_PLAIN = re.compile("[^!-$&-~]")
-"""Everything but the printable characters of ASCII, and `%`."""
-
 
 def field(name: str) -> str:
     """An id as a field: `%`, white space and what can't be printed are percent-encoded, as in a URL."""
-    return _NOT_PLAIN.sub(_encoded, name)
-
-
-def _encoded(character: re.Match[str]) -> str:
-    return quote(character[0]) if character[0] in " %" or not character[0].isprintable() else character[0]
+    return "".join(quote(each) if each in " %" or not each.isprintable() else each for each in name)
 
 
 Topic = tuple[str, TracedQuestion, tuple[Paragraph, ...]]

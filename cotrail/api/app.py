@@ -94,7 +94,7 @@ def _carry_out(operation: Operation[Any, Any], arguments: Mapping[str, Any], req
 
     answer = once(operation, arguments, here, idempotency_key.get())
     note_made(answer)
-    return answer_with(operation, request, answer)
+    return answer_with(operation, request, arguments, answer)
 
 
 def route_path(operation: Operation[Any, Any]) -> str:

@@ -236,7 +236,7 @@ def _success(operation: Operation[Any, Any], schema: Mapping[str, Any]) -> dict[
         return answer
     if operation.answers == "events":
         return {"description": EVENTS, "content": {EVENT_STREAM: {ITEM_SCHEMA: _event(schema)}}}
-    return _answer("A stream.", operation.media_type, BINARY)
+    return {"description": "A stream.", "content": {each: {"schema": BINARY} for each in operation.media_types}}
 
 
 def _event(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -250,10 +250,12 @@ async def _sent(first: bytes, gathering: _Gathering) -> AsyncGenerator[bytes, No
         asyncio.get_running_loop().run_in_executor(None, gathering.close)
 
 
-def answer_with(operation: Operation[Any, Any], request: AnyRequest, result: Any) -> Response[Any]:
-    """The answer to a request whose operation has come to this result."""
+def answer_with(
+    operation: Operation[Any, Any], request: AnyRequest, arguments: Mapping[str, Any], result: Any
+) -> Response[Any]:
+    """The answer to a request whose operation, with these arguments, has come to this result."""
     if operation.answers == "stream":
-        return streamed(result, operation.media_type)
+        return streamed(result, operation.media_type_of(arguments))
     content = msgspec.json.encode(result, enc_hook=str)
     headers = _links(request, result)
     if request.method != "GET":

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import cache, partial
 from typing import Any
 
@@ -32,6 +33,7 @@ CHUNK_QUESTIONS = 100
 """The number of questions read at once."""
 
 _HITS = hits_column(filter(finds_paragraphs, KINDS))
+_COLUMNS = ("sequence", "kind", "state", "worker", "attempts", "milliseconds", "started_at", "finished_at")
 
 
 class Collected(Struct, frozen=True, kw_only=True):
@@ -69,11 +71,14 @@ class TracedStep(StepFacts, frozen=True, kw_only=True):
     action: the one that the system asked for, of which a person may have edited a part.
     action, result: `UnreadAction` and `UnreadResult` where this version can't read them; no result: there is none yet.
     batch: equal for the steps that the system asked for together.
+    started_at, finished_at: of its last execution; None before that.
     """
 
     action: Action
     result: Result | None = None
     batch: str = ""
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
 
     @property
     def carried_out(self) -> Action:
@@ -305,7 +310,7 @@ def _read_steps(
 
 def _step(row: RowMapping, stored: Stored) -> TracedStep:
     action, result = _carried_out(row, stored)
-    common = {name: row[name] for name in ("sequence", "kind", "state", "worker", "attempts", "milliseconds")}
+    common = {name: row[name] for name in _COLUMNS}
     return TracedStep(
         **common,
         adopted=row["adopted_from"] is not None,

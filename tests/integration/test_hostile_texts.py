@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from msgspec.structs import replace
@@ -137,6 +138,16 @@ def test_an_export_of_it_is_exact_and_commands_no_terminal(form: str, run: str, 
     said = cotrail("export", run, "--format", form).stdout
     assert is_safe(said)
     assert f"0{HOSTILE}" in strings(json.loads(said.splitlines()[0]))
+
+
+def test_fields_of_rankings_of_it_are_still_fields(run: str, cotrail: Cotrail) -> None:
+    for form, fields in (("trec", 6), ("trec-steps", 6), ("qrels", 4)):
+        said = cotrail("export", run, "--format", form).stdout
+        assert is_safe(said)
+        assert {len(line.split()) for line in said.splitlines()} == {fields}
+        topic, _, document, *_ = said.split()
+        assert unquote(topic.rpartition(".")[0] if form == "trec-steps" else topic) == f"0{HOSTILE}"
+        assert unquote(document) == f"0{HOSTILE}" or document.startswith("unknown-")
 
 
 def strings(value: object) -> Iterator[str]:

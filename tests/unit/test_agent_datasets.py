@@ -18,7 +18,8 @@ from cotrail.data.datasets.spec import id_of
 from cotrail.errors import DatasetError
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
 from cotrail.models.queries.traces import Collected
-from cotrail.services.results.exporting import lines as lines_of
+from cotrail.services.results.export_formats import lines as lines_of
+from cotrail.services.results.exporting import Source
 from cotrail.services.results.reasoning import gold_paragraphs
 from cotrail.services.runs.requests import make_request
 from cotrail.services.runs.scores import scores_of
@@ -569,7 +570,9 @@ def test_questions_without_answers_are_submitted_and_scored_by_what_was_found(gi
     assert (scores["recall_at_5"], scores["mrr"], scores["answer_em"]) == (1 / 2, 1, None)
     ink, lost = gold_paragraphs(asked, "beir")
     assert (ink.name, ink.collected, lost.name, lost.collected) == ("Ink", True, "d9", False)
-    assert json.loads(next(lines_of(run, [asked], "jsonl")))["gold_paragraphs"][1]["id"] == "d9"
+    assert (
+        json.loads(next(lines_of(Source(record=run, questions=[asked]), "jsonl")))["gold_paragraphs"][1]["id"] == "d9"
+    )
 
 
 def test_judgments_of_another_corpus_are_refused_as_a_run_is_submitted(given: Given, tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from rich.console import Console
 
 from cotrail.cli.terminal.verdict_tables import print_scores
 from cotrail.evaluation.metrics.answer_metrics import METRICS
-from cotrail.services.results.exporting import lines
+from cotrail.services.results.export_formats import lines
+from cotrail.services.results.exporting import Source
 from cotrail.services.results.reports.run_report import run_page
 from cotrail.services.results.scoring import RunScores, kind_tables, run_scores
 from cotrail.services.runs.scores import kinded_scores
@@ -49,7 +50,9 @@ def test_it_stands_in_the_terminal_s_table_and_in_json() -> None:
 
 
 def test_an_unfinished_question_scores_nothing_by_it_and_one_without_answers_has_it_not() -> None:
-    rows = [json.loads(line) for line in lines(record(), [*ASKED, question(answers=())], "jsonl")]
+    rows = [
+        json.loads(line) for line in lines(Source(record=record(), questions=[*ASKED, question(answers=())]), "jsonl")
+    ]
     assert [row["brevity"] for row in rows] == [1, 0, 0, None]
 
 

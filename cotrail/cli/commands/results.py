@@ -26,6 +26,7 @@ from cotrail.faithfulness.weighing import Weighing
 from cotrail.services.operations.operation import server_address
 from cotrail.services.results import exporting, questions, steps
 from cotrail.services.results.causes import details_in
+from cotrail.services.results.export_formats import FORMATS, export_answers
 from cotrail.services.results.questions import ShownQuestion
 from cotrail.services.results.reasoning import FoundGold, where
 from cotrail.services.results.reports import run_report
@@ -143,19 +144,25 @@ def report(
 
 # `cotrail export`: a run's results as files that other programs read.
 
+ExportForm = Literal[
+    "jsonl", "hotpotqa", "musique", "trec", "trec-steps", "qrels", "qrels-steps", "chat", "inspect", "browsecomp-plus"
+]
+"""`FormatName`, which the help of the command doesn't import, and the form that is a folder."""
+
 
 def export(
     run: RunName,
-    form: Annotated[Literal["jsonl", "hotpotqa", "musique", "browsecomp-plus"], option("export.format")] = "jsonl",
+    form: Annotated[ExportForm, option("export.format")] = "jsonl",
     output: Annotated[Path | None, option("export.output")] = None,
+    reward: Annotated[str, option("export.reward")] = "answer_em",
     *,
     overwrite: Overwrite = False,
     json: Json = False,
 ) -> None:
     """Write a run's answers, and the chains and paragraphs behind them.
 
-    A line of `jsonl` has what judges say of its question, too (`verdicts`). Without --output, which a folder needs,
-    they are printed, in the form of --format, and --json changes nothing.
+    A line of `jsonl` has what judges say of its question, too (`verdicts`). Without --output, which a folder and a
+    binary file need, they are printed, in the form of --format, and --json changes nothing.
 
     Example: `cotrail export latest --format jsonl --output run.jsonl`
     """
@@ -163,13 +170,15 @@ def export(
         found = labels.identify(run)
         _write_folder(output, map(_file, _lines(exporting.export_files(found.run))))
     elif output is None:
-        sys.stdout.buffer.writelines(exporting.export_answers(run, form))
+        if FORMATS[form].binary:
+            raise InputError(f"--format {form} is no text; name the file to write with --output")
+        sys.stdout.buffer.writelines(export_answers(run, form, reward))
         sys.stdout.buffer.flush()
         return
     else:
         found = labels.identify(run)
         check_free(output, overwrite=overwrite)
-        _write(output, exporting.export_answers(found.run, form))
+        _write(output, export_answers(found.run, form, reward))
     if not in_json({"run": found.run, "format": form, "output": str(output), "questions": found.questions}, json=json):
         console().print(f"Wrote {output} with {count(found.questions, 'question')}.", soft_wrap=True)
 

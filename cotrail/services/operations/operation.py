@@ -122,6 +122,13 @@ class Transport(Protocol):
         ...
 
 
+class MediaTypes(Struct, frozen=True, kw_only=True):
+    """The media types of a stream, by the values of one of its operation's parameters."""
+
+    parameter: str
+    types: Mapping[str, str]
+
+
 class Operation(Route[P, R]):
     """An operation.
 
@@ -143,7 +150,7 @@ class Operation(Route[P, R]):
         scope: Scope,
         status: int = 200,
         answers: Answers = "record",
-        media_type: str = "application/json",
+        media_type: str | MediaTypes = "application/json",
         own: bool = False,
         replayed: Callable[[Any, Sequence[str]], R] | None = None,
     ) -> None:
@@ -160,6 +167,19 @@ class Operation(Route[P, R]):
     def answer_type(self) -> Any:
         """The type of its answer."""
         return get_type_hints(self.function)["return"]
+
+    @property
+    def media_types(self) -> tuple[str, ...]:
+        """All media types of its pieces, each once."""
+        types = self.media_type
+        return (types,) if isinstance(types, str) else tuple(dict.fromkeys(types.types.values()))
+
+    def media_type_of(self, arguments: Mapping[str, Any]) -> str:
+        """The media type of its pieces, called with these."""
+        if isinstance(self.media_type, str):
+            return self.media_type
+        name = self.media_type.parameter
+        return self.media_type.types[arguments.get(name, self.parameters[name].default)]
 
     @property
     def keyed(self) -> bool:

@@ -1,8 +1,9 @@
-"""Runs for other programs: everything recorded for each question, or files for the official evaluation scripts."""
+"""Questions for other programs: everything recorded of each, and BrowseComp-Plus' files; see `export_formats`."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+from datetime import datetime
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -13,6 +14,7 @@ from cotrail.core.actions.retrieve import OPEN, RETRIEVE
 from cotrail.core.questions import ListPlace
 from cotrail.core.results import Failure, Generated
 from cotrail.core.views import FoundParagraph
+from cotrail.evaluation.metrics.answer_metrics import main_metrics
 from cotrail.evaluation.metrics.metric import QuestionScores
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.models.queries.runs import RunRecord
@@ -22,12 +24,10 @@ from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
 from cotrail.services.results.reasoning import FoundGold, gold_paragraphs
 from cotrail.services.results.steps import ShownStep, facts_of, shown_steps
-from cotrail.services.results.verdicts import NO_VERDICTS, Verdict, verdicts_by_question
+from cotrail.services.results.verdicts import NO_VERDICTS, Verdict
 from cotrail.services.runs.labels import find_run
 from cotrail.services.runs.scores import shown_scores
 from cotrail.services.store import reading
-
-Format = Literal["jsonl", "hotpotqa", "musique"]
 
 
 class ExportedParagraph(Struct, frozen=True, kw_only=True):
@@ -119,57 +119,39 @@ class QuestionTrace(QuestionResult, frozen=True, kw_only=True):
     steps: tuple[StepTrace, ...]
 
 
-class MusiquePrediction(Struct, frozen=True, kw_only=True):
-    """An answer as MuSiQue's script reads it.
+REWARD = "answer_em"
+"""The metric that rewards an answer unless another one is named."""
 
-    predicted_support_idxs: within the dataset's own paragraphs, which a search of a corpus doesn't know.
+
+class Source(Struct, frozen=True, kw_only=True):
+    """What a file is made of: a run, its questions in their order, and what judges say of each, by its id.
+
+    reward: the metric that rewards an answer, in training data.
     """
 
-    id: str
-    predicted_answer: str
-    predicted_support_idxs: tuple[int, ...] = ()
-    predicted_answerable: bool = True
+    record: RunRecord
+    questions: Iterable[TracedQuestion]
+    verdicts: Mapping[str, tuple[Verdict, ...]] = NO_VERDICTS
+    reward: str = REWARD
 
 
-class HotpotqaPredictions(Struct, frozen=True, kw_only=True):
-    """Answers by question as HotpotQA's script reads them.
-
-    sp: supporting facts, as the first sentence of each collected paragraph: cotrail retrieves whole paragraphs.
-    """
-
-    answer: Mapping[str, str]
-    sp: Mapping[str, tuple[tuple[str, int], ...]]
+def main_scores(record: RunRecord, question: TracedQuestion) -> dict[str, float]:
+    """The question's scores by the main metrics, those that it has; a judge's verdict is no answer to be scored."""
+    scores = {} if question.judged else shown_scores(record, question)
+    return {each.name: score for each in main_metrics() if (score := scores.get(each.name)) is not None}
 
 
-def lines(
-    record: RunRecord,
-    questions: Iterable[TracedQuestion],
-    form: Format,
-    verdicts: Mapping[str, tuple[Verdict, ...]] = NO_VERDICTS,
-) -> Iterator[bytes]:
-    """The lines of a run's file in that format; verdicts: what judges say of each question."""
-    match form:
-        case "jsonl":
-            for question in questions:
-                yield _encode(row(record, question, verdicts.get(question.key, ())).document()) + b"\n"
-        case "musique":
-            for question in questions:
-                yield _encode(_musique(question)) + b"\n"
-        case "hotpotqa":
-            yield _encode(_hotpotqa(questions)) + b"\n"
+def times_of(record: RunRecord, *steps: TracedStep) -> tuple[datetime, datetime]:
+    """When the first of these steps began and the last ended; the run's submission where that isn't recorded."""
+    begun = min((each.started_at for each in steps if each.started_at), default=record.created_at)
+    return begun, max((at for each in steps for at in (each.started_at, each.finished_at) if at), default=begun)
 
 
-@operation("exports.answers", "GET", "/runs/{run}/export", Scope.READ, answers="stream", media_type="application/jsonl")
-def export_answers(run: str, form: Format = "jsonl") -> Iterator[bytes]:
-    """Give a run's answers, and the chains and paragraphs behind them, as lines of a file in that form.
-
-    form: `jsonl` has everything recorded of each question, one JSON object a line; the others are what those datasets'
-    official evaluation scripts read.
-    """
-    with reading() as connection:
-        record = find_run(connection, run)
-        verdicts = verdicts_by_question(connection, record)
-        yield from lines(record, read_questions(connection, record.id), form, verdicts)
+def rows(source: Source) -> Iterator[bytes]:
+    """Everything recorded of each question."""
+    for question in source.questions:
+        verdicts = source.verdicts.get(question.key, ())
+        yield json_line(row(source.record, question, verdicts).document())
 
 
 def row(record: RunRecord, question: TracedQuestion, verdicts: tuple[Verdict, ...] = ()) -> ExportedQuestion:
@@ -232,21 +214,9 @@ def _hit(hit: FoundParagraph) -> TracedHit:
     )
 
 
-def _musique(question: TracedQuestion) -> MusiquePrediction:
-    return MusiquePrediction(id=question.key, predicted_answer=question.stated or question.answer or "")
-
-
-def _hotpotqa(questions: Iterable[TracedQuestion]) -> HotpotqaPredictions:
-    answers, facts = {}, {}
-    for question in questions:
-        answers[question.key] = question.stated or question.answer or ""
-        facts[question.key] = tuple((paragraph.title, 0) for paragraph in question.paragraphs)
-    return HotpotqaPredictions(answer=answers, sp=facts)
-
-
-def _encode(value: Any) -> bytes:
+def json_line(value: Any) -> bytes:
     """JSON in one line, with escapes for what a terminal would obey."""
-    return printable_json(msgspec.json.encode(value))
+    return printable_json(msgspec.json.encode(value)) + b"\n"
 
 
 # A run as BrowseComp-Plus's evaluation reads it: a file for each question (texttron/BrowseComp-Plus, README).
@@ -289,7 +259,7 @@ class Submission(Struct, frozen=True, kw_only=True):
 def submission_files(record: RunRecord, questions: Iterable[TracedQuestion]) -> Iterator[tuple[str, bytes]]:
     """The names of a run's files and their contents, one for each question by its number."""
     for number, question in enumerate(questions, start=1):
-        yield f"{number:06}.json", printable_json(msgspec.json.encode(submission(record, question))) + b"\n"
+        yield f"{number:06}.json", json_line(submission(record, question))
 
 
 def submission(record: RunRecord, question: TracedQuestion) -> Submission:

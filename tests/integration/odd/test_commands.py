@@ -30,6 +30,11 @@ errors RUN --questions --kinds
 verdicts RUN --questions
 export RUN
 export RUN --format csv
+export RUN --format trec
+export RUN --format trec-steps
+export RUN --format qrels
+export RUN --format chat
+export RUN --format inspect --output FILE
 report RUN --html FILE
 audit verify RUN
 audit export RUN --output FILE

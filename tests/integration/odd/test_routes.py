@@ -14,6 +14,7 @@ from sqlalchemy import Engine, select
 
 from cotrail.api.pages import VIEWER
 from cotrail.models.schema.tables import questions, runs, steps
+from cotrail.services.results.export_formats import FORMATS
 from tests.integration.odd import store
 from tests.integration.odd.claims import false_claims, impossible
 from tests.integration.test_access_table import NAMING, parameters, routes
@@ -26,7 +27,7 @@ QUESTIONS = 3
 """Questions of a run that are looked at, each with its first step and its last."""
 
 FURTHER: dict[str, Sequence[Mapping[str, Any]]] = {
-    "GET /v1/runs/{run}/export": [{"form": form} for form in ("jsonl", "csv", "hotpotqa", "musique")],
+    "GET /v1/runs/{run}/export": [{"form": form} for form in ("csv", *FORMATS)],
     "GET /runs/{run}": [{}, {"status": "failed", "sort": "steps"}],
 }
 """What is asked for beside a run, where it makes a difference."""

@@ -50,7 +50,7 @@ demo: install
 
 # Not in git: they are written from the operations, here and when the package is built or installed.
 clients: install-dev
-	$(RUN)/python -m cotrail.packaging.clients
+	$(RUN)/python -m building.clients
 
 # SLOW=3 has the slow tests of that group as well (docs/testing.md).
 test: clients

@@ -1,7 +1,7 @@
 """The client of the service: the operations of `cotrail.services.operations`, carried out by a server.
 
 What is asked and answered are the records of `cotrail.client.records`. These and the methods (`groups`) aren't in git:
-they are written from the operations when cotrail is installed or built (`cotrail.packaging`).
+they are written from the operations when cotrail is installed or built (the folder building of its repository).
 """
 
 from importlib.util import find_spec
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 if not all(find_spec(f"{__name__}.{name}") for name in ("groups", "records")):
     raise NotInstalledError(
         "modules of cotrail's client aren't written yet: install cotrail again, or run "
-        "`python -m cotrail.packaging.clients` in the folder of its repository"
+        "`python -m building.clients` in the folder of its repository"
     )
 
 

@@ -10,11 +10,11 @@ from zipfile import ZipFile
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FILES = ("pyproject.toml", "README.md", "LICENSE")
+FILES = ("MANIFEST.in", "pyproject.toml", "README.md", "LICENSE")
 OWN = ("migrations", "models", "tasks", "workers")
 WRITTEN = ("groups.py", "records.py")
 """The modules of the clients that the build itself writes."""
-BUILD = "import sys; from cotrail.packaging import backend; backend.build_{0}(sys.argv[1])"
+BUILD = "import sys; from building import backend; backend.build_{0}(sys.argv[1])"
 
 
 def built(what: str, source: Path, folder: Path) -> Path:
@@ -28,7 +28,7 @@ def built(what: str, source: Path, folder: Path) -> Path:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("build")
     source = place / "source"
-    for folder in ("cotrail", *OWN):
+    for folder in ("cotrail", "building", *OWN):
         shutil.copytree(ROOT / folder, source / folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     for name in FILES:
         shutil.copy(ROOT / name, source)

@@ -120,7 +120,7 @@ def test_every_type_of_problem_is_a_heading_of_its_page() -> None:
 def test_the_description_is_the_published_one_and_names_every_operation(service: TestClient[Any]) -> None:
     described = service.get("/v1/openapi/openapi.json").json()
     published = msgspec.json.decode((DOCS / "openapi.json").read_bytes())
-    assert described == published, "run `python -m cotrail.api.published > docs/openapi.json`"
+    assert described == published, "run `python -m building.published > docs/openapi.json`"
     schemathesis.openapi.from_dict(described).validate()
     ids = {each["operationId"] for path in described["paths"].values() for each in path.values()}
     assert ids >= OPERATIONS.keys()
@@ -132,7 +132,7 @@ def test_the_description_is_the_published_one_and_names_every_operation(service:
 def test_generators_of_clients_find_a_description_in_the_former_version(service: TestClient[Any]) -> None:
     newest, former = (service.get(f"/v1/openapi/{name}.json").json() for name in ("openapi", "openapi-3.1"))
     published = msgspec.json.decode((DOCS / "openapi-3.1.json").read_bytes())
-    assert former == published, "run `python -m cotrail.api.published 3.1 > docs/openapi-3.1.json`"
+    assert former == published, "run `python -m building.published 3.1 > docs/openapi-3.1.json`"
     assert former["openapi"] == "3.1.1"
     assert former["components"].keys() == newest["components"].keys()
     assert former["components"]["schemas"].keys() == newest["components"]["schemas"].keys()

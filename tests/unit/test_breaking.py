@@ -10,7 +10,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.api.breaking import broken
+from building.breaking import broken
 from tests.cases import each_case
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "openapi.json"
@@ -181,7 +181,7 @@ def test_every_route_that_is_taken_away_is_named_and_the_command_fails(tmp_path:
     routes = {f"{method.upper()} {path}: it is gone" for path, each in published["paths"].items() for method in each}
     assert set(broken(published, fewer)) == routes
     (tmp_path / "fewer.json").write_bytes(msgspec.json.encode(fewer))
-    command = [sys.executable, "-m", "cotrail.api.breaking", "-", str(PUBLISHED)]
+    command = [sys.executable, "-m", "building.breaking", "-", str(PUBLISHED)]
     same = subprocess.run(command, input=PUBLISHED.read_bytes(), capture_output=True, check=True)
     assert same.stdout == b""
     less = subprocess.run([*command[:-2], str(PUBLISHED), str(tmp_path / "fewer.json")], capture_output=True, text=True)

@@ -20,12 +20,12 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from tenacity import wait_none
 
+from building.clients import FOLDER, Writing, sources, write
 from cotrail.client import AsyncClient, Client
 from cotrail.client.groups import Runs
 from cotrail.client.transport import RemoteTransport
 from cotrail.configuration.files import find_server
 from cotrail.errors import InputError, UnavailableError, UnknownNameError
-from cotrail.packaging.clients import FOLDER, Writing, sources, write
 
 ROOT = Path(__file__).parents[2]
 MOST_MODULES = 40
@@ -111,7 +111,7 @@ def test_a_client_that_is_not_written_says_how_it_is(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from cotrail.client.records import RunRequest"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert "NotInstalledError: modules of cotrail's client aren't written yet: " in done.stderr
-    assert "run `python -m cotrail.packaging.clients`" in done.stderr
+    assert "run `python -m building.clients`" in done.stderr
 
 
 def test_what_changes_nothing_is_asked_again(server: Answering) -> None:
@@ -279,7 +279,7 @@ def test_clients_need_their_extra_and_neither_database_nor_broker(streaming: Str
 def test_a_build_requires_what_operations_import_and_as_cotrail_does() -> None:
     document = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     required, project = document["build-system"]["requires"], document["project"]
-    code = "from cotrail.packaging.clients import sources\nprint(*sources())"
+    code = "from building.clients import sources\nprint(*sources())"
     assert alone(code, required) == "records.py groups.py\n"
     assert set(required) <= {*project["dependencies"], *chain(*project["optional-dependencies"].values())}
 

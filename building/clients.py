@@ -1,4 +1,4 @@
-"""`python -m cotrail.packaging.clients`: the modules of the clients that are written from the operations.
+"""`python -m building.clients`: the modules of the clients that are written from the operations.
 
 So clients need nothing of what carries operations out: neither the database nor the broker.
 """
@@ -24,7 +24,7 @@ from cotrail.services.runs.requests import described
 
 Described = Operation[Any, Any]
 
-FOLDER = Path(__file__).parents[1] / "client"
+FOLDER = Path(__file__).parents[1] / "cotrail" / "client"
 """Where they are written."""
 
 RECORDS = "cotrail.client.records"
@@ -32,7 +32,7 @@ RECORDS = "cotrail.client.records"
 FACTS = ("method", "path", "in_path", "whole_body", "has_body", "keyed", "answers")
 """What a client has to know of an operation to ask for it, apart from the type of the answer."""
 
-HEAD = '''"""{said}; written by `python -m cotrail.packaging.clients`."""
+HEAD = '''"""{said}; written by `python -m building.clients`."""
 
 # ruff: noqa
 # fmt: off

@@ -26,7 +26,7 @@ def _once_written(build: Callable[P, str]) -> Callable[P, str]:
     @wraps(build)
     def hook(*args: P.args, **kwargs: P.kwargs) -> str:
         try:
-            from cotrail.packaging.clients import write
+            from building.clients import write
         except ModuleNotFoundError as error:
             error.add_note(NEEDED)
             raise

@@ -1,4 +1,4 @@
-"""`python -m cotrail.api.breaking OLD NEW`: what clients of one description of the service find broken in another one.
+"""`python -m building.breaking OLD NEW`: what clients of one description of the service find broken in another one.
 
 Both are OpenAPI documents; `-` is the standard input. Exits with 1 where anything is broken.
 """

@@ -1,4 +1,4 @@
-"""`python -m cotrail.api.published [3.1]`: the description of the service, for the two documents in docs."""
+"""`python -m building.published [3.1]`: the description of the service, for the two documents in docs."""
 
 import sys
 

@@ -1,1 +1,0 @@
-"""What is made when the package is built: `backend`, which builds it, and the modules that `clients` writes before."""

@@ -96,6 +96,10 @@ def test_over_http_a_token_is_needed_and_says_what_may_be_done(home: Path, event
             assert httpx2.post(url, json={}).status_code == 401
             assert httpx2.post(url, json={}, headers={"Authorization": "Bearer cotrail_no_token"}).status_code == 401
             reads, submits = (streamable(url, each["secret"]) for each in made)
+            taken = subprocess.run(
+                [*COTRAIL, "mcp", "--port", str(port)], env=environment, capture_output=True, text=True
+            )
+            assert (taken.returncode, f"port {port} of 127.0.0.1 is taken" in taken.stderr) == (2, True)
             found, refused = called(reads, ("search", {"query": "ink"}), ("ask", {"question": "Where?"}))
             assert found["result"][0]["docid"] == "ink"
             assert "this needs a token with the scope submit" in refused

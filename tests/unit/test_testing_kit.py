@@ -97,5 +97,5 @@ def test_a_new_system_is_tested_and_can_be_installed(tmp_path: Path) -> None:
     tried = run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder=tmp_path / "two-hops")
     assert "1 passed" in tried.stdout, tried.stdout
     assert 'two-hops = "two_hops:two_hops"' in (tmp_path / "two-hops" / "pyproject.toml").read_text()
-    for name in ("two-hops", "Two", "1st", "class", "../up", ""):
+    for name in ("two-hops", "Two", "1st", "class", "../up", "ircot", ""):
         assert run(*command, name).returncode == 2

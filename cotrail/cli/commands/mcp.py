@@ -10,6 +10,7 @@ import msgspec
 from pydantic import Field
 
 from cotrail import __version__
+from cotrail.cli.commands.serve_corpus import listening
 from cotrail.cli.request_options import option
 from cotrail.cli.terminal.output import console
 from cotrail.common.optional_packages import installed_with
@@ -54,6 +55,7 @@ def mcp(
         return
     if is_remote():
         raise InputError("over HTTP the tools work on the store of this machine: leave out --port, or --server")
+    listening(host, port).close()  # a port that is taken is named here, in one line
     url = f"http://{host}:{port}"
     console(stderr=True).print(f"Serving at {url}/mcp until Ctrl-C, to tokens of `cotrail token`.", soft_wrap=True)
     # Tokens are the service's own, so that no other server issues any.

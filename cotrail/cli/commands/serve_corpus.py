@@ -46,7 +46,7 @@ def serve_corpus(
     Nobody is asked for a token. Example: `cotrail serve-corpus mine --port 8000`
     """
     corpus = seen_corpora().open(name)
-    with _listening(host, port) as listener, ThreadPoolExecutor(THREADS_A_CORE * usable_cores()) as threads:
+    with listening(host, port) as listener, ThreadPoolExecutor(THREADS_A_CORE * usable_cores()) as threads:
         shown = f"[{host}]" if ":" in host else host
         url = f"http://{shown}:{listener.getsockname()[1]}/retrieve"
         asked = json.dumps({"queries": ["a query"], "topk": 3, "return_scores": True})
@@ -64,7 +64,7 @@ def serve_corpus(
             uvicorn.Server(config).run(sockets=[listener])
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening(host: str, port: int) -> socket.socket:
     """A socket that listens there; raises InputError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:

@@ -37,6 +37,7 @@ from cotrail.errors import InputError
 from cotrail.services.library.corpora import list_corpora
 from cotrail.services.library.models import check_model, keyed_providers
 from cotrail.systems import own
+from cotrail.systems.registry import SYSTEMS
 
 BUNDLED = "sample"
 """Stands for the documents, and for the questions, of `cotrail sample`."""
@@ -348,6 +349,8 @@ def new(kind: Annotated[str, argument("new.kind")], name: Annotated[str, argumen
         raise InputError(f"{kind!r} can't be made; `cotrail new system NAME` makes a system")
     if not own.NAME.fullmatch(name) or not (module := name.replace("-", "_")).isidentifier() or iskeyword(module):
         raise InputError(f"a system can't be named {name!r}: take small letters, digits and hyphens, a letter first")
+    if any(each.name == name for each in SYSTEMS):
+        raise InputError(f"there is a system {name} already; name another one")
     folder, words = Path(name), {"NAME": name, "MODULE": module, "FUNCTION": module}
     if folder.exists():
         raise InputError(f"{folder} is there already; name another one")

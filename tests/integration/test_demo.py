@@ -55,7 +55,7 @@ def newcomer() -> Iterator[dict[str, str]]:
         answers[SAMPLE_QUESTIONS[3]["question"]] = {"answer": "1821"}
         script = {"name": "writer", "questions": answers}
         (home / "script.json").write_text(json.dumps(script))
-        (home / "stuck.json").write_text(json.dumps({**script, "failures": {FIRST: {"0": "transient"}}}))
+        (home / "stuck.json").write_text(json.dumps({**script, "failures": {FIRST: {"answer": "transient"}}}))
         (home / "models.toml").write_text(MODELS)
         here = os.environ["PATH"].split(os.pathsep)
         elsewhere = [folder for folder in here if Path(folder).resolve() != COTRAIL.parent.resolve()]
@@ -96,7 +96,7 @@ def test_what_it_says_at_its_end_is_true_and_can_be_pasted(newcomer: dict[str, s
         before = ""
         while line := shown.stdout.readline():
             before += line
-            if line == "1. + ★ The Drowned Bell\n":
+            if line.startswith("1. + ★ "):  # and not an answer, which its model never gives
                 break
         assert line, before
         shown.send_signal(signal.SIGINT)

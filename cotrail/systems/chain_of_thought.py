@@ -7,8 +7,8 @@ from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
 from cotrail.faithfulness.paper import sentences
 from cotrail.faithfulness.rules import prediction
+from cotrail.systems.parts.majority import BaselineSettings, task_prompt
 from cotrail.systems.parts.rules import StepBound, released_chains
-from cotrail.systems.parts.tasks import BaselineSettings, task_prompt
 from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 

@@ -4,10 +4,9 @@ from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.faithfulness.weighing import Weighing
-from cotrail.systems.parts.majority import most_chains, sample_chains, voted
+from cotrail.systems.parts.majority import SampledSettings, most_chains, sample_chains, voted
 from cotrail.systems.parts.rules import Limited, StepBound, released_chains
 from cotrail.systems.parts.steps import texts_before
-from cotrail.systems.parts.tasks import SampledSettings
 from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 

@@ -5,8 +5,8 @@ from cotrail.core.demonstrations import AnswerForm, Demonstrations, Shots
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, System, expect
+from cotrail.systems.parts.majority import OPENINGS, BaselineSettings, task_answer, task_prompt
 from cotrail.systems.parts.rules import StepBound, released_chains
-from cotrail.systems.parts.tasks import OPENINGS, BaselineSettings, task_answer, task_prompt
 from cotrail.systems.spec import Needs, SystemSpec, always, description
 
 

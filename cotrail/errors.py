@@ -1,38 +1,5 @@
 """The exceptions that cotrail raises on purpose; the message of each says what to do.
 
-CotrailError
-├── InputError               invalid input: a file, a name or an option of the user's
-│   ├── CorpusError            a corpus file or index
-│   ├── DatasetError           a question file
-│   ├── DemonstrationError     a demonstration file
-│   ├── TooLargeError          an upload is larger than the service takes
-│   └── UnknownNameError       no corpus, model, system, reader, run or question of that name
-├── RefusedError             who asks may not do this
-│   ├── UnauthenticatedError   no token, or none that is valid
-│   ├── ForbiddenError         the token doesn't allow it
-│   ├── QuotaExceededError     the project's quota is used up
-│   └── TooManyRequestsError   too many requests in a short time
-├── ConflictError            it contradicts what is there: a key that was used for another request, a stale version
-├── BundleError              an audit bundle is damaged, or the file isn't one
-├── UnavailableError         a required server or process doesn't answer
-│   ├── BusyError              it answers, and takes no further requests at the moment
-│   ├── BatchLostError         it doesn't know a batch that it was sent
-│   └── OutdatedError          the database belongs to another version of cotrail, or to another Redis
-├── StepError                permanent failure: no retry of the step can succeed
-│   ├── PromptTooLongError     the prompt doesn't fit, even without demonstrations and paragraphs
-│   ├── UnrecordableError      the result can't be recorded
-│   └── UnansweredError        a language model wrote thoughts alone, refused, or broke the form that it was given
-├── TransientStepError       temporary failure: a retry may succeed
-│   └── OverdueError           an execution exceeded its time limit
-└── BlockedError             a person has to fix something before the question can continue
-    ├── ReplayMismatchError    the code no longer yields the recorded steps
-    ├── CorpusChangedError     the corpus isn't the one that the run pins
-    ├── ModelChangedError      the model isn't the one that the run pins
-    ├── QuotaError             the account with a provider is used up
-    ├── NotInstalledError      a required library isn't installed; an UnavailableError too
-    ├── UnreadableError        the record of a step, or content that it refers to, can't be read
-    └── UnknownVersionError    this worker doesn't have the system's version
-
 An error may have notes (`add_note`): lines that are to be copied, such as a table for a file.
 
 Systems see neither `BlockedError` nor `UnavailableError`: a blocked question waits for `cotrail resume`, and a step

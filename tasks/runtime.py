@@ -26,9 +26,8 @@ from cotrail.models.schema.database import connect, reason_of, unanswered
 from cotrail.systems.registry import find_system
 from cotrail.tasks.engines import LoadedEngines
 from cotrail.tasks.failures import CircuitBreaker, FailureHandler
-from cotrail.tasks.messages import Lease, Turns
 from cotrail.tasks.micro_batching import MicroBatcher
-from cotrail.tasks.routing import send
+from cotrail.tasks.routing import Lease, Turns, send
 from cotrail.tasks.telling import Telling
 
 Done = TypeVar("Done")
@@ -106,7 +105,7 @@ class Runtime:
     def claim_ahead(self, message: Dispatch, *, in_turn: bool = False) -> Future[Lease | None]:
         """Has a message's step claimed before a thread takes it up; once the future is done, `claimed` doesn't wait.
 
-        in_turn: whether the step is claimed whose turn it is, instead of the message's own (`cotrail.tasks.messages`).
+        in_turn: whether the step is claimed whose turn it is, instead of the message's own (`cotrail.tasks.routing`).
         """
         if in_turn:
             # A second message for a step claims nothing ahead: its lease would be held under the same message.

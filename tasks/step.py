@@ -21,9 +21,8 @@ from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.states import AttemptOutcome
 from cotrail.tasks.engines import StepEngines
 from cotrail.tasks.failures import needed
-from cotrail.tasks.messages import Lease
 from cotrail.tasks.micro_batching import AwaitsBatch
-from cotrail.tasks.routing import task_name
+from cotrail.tasks.routing import Lease, task_name
 from cotrail.tasks.runtime import Runtime, current_runtime
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from base64 import b64encode
 from typing import Any
 
 from cotrail.core.actions.registry import KINDS
-from cotrail.tasks.messages import CONTENT_TYPE
+from cotrail.tasks.routing import CONTENT_TYPE
 
 QUEUES = [
     f"cotrail:{kind}{priority}"

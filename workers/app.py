@@ -166,7 +166,7 @@ class ClaimAhead(Step):  # type: ignore[misc, unused-ignore]
     """Boot step of the consumer: claims the step of each message, and hands the message to a thread once that is done.
 
     Steps are claimed in micro-batches. Threads that waited for a batch would all wake at once and contend for Python's
-    interpreter lock. Where models compute, a message has the step claimed whose turn it is (`cotrail.tasks.messages`).
+    interpreter lock. Where models compute, a message has the step claimed whose turn it is (`cotrail.tasks.routing`).
     Steps of served models have threads of their own (`cotrail.workers.app`).
     """
 

@@ -17,8 +17,7 @@ from cotrail.configuration.extensions import load_extensions
 from cotrail.configuration.settings import settings
 from cotrail.configuration.variables import CELERY, LIBPQ, warn_of_taken_out
 from cotrail.core.actions.registry import KINDS
-from cotrail.tasks.messages import SERIALIZER
-from cotrail.tasks.routing import LEVELS, queues_of
+from cotrail.tasks.routing import LEVELS, SERIALIZER, queues_of
 from cotrail.workers.transport import Amqp
 
 warn_of_taken_out(CELERY, LIBPQ)

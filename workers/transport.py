@@ -18,8 +18,7 @@ from kombu.utils.json import loads
 
 from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
-from cotrail.tasks.messages import read_message
-from cotrail.tasks.routing import kind_in, queues_of
+from cotrail.tasks.routing import kind_in, queues_of, read_message
 
 Done = TypeVar("Done")
 

@@ -129,7 +129,7 @@ def shown_dollars(spent: Spent | None) -> str:
     """Money in words: `$1.25`, `at least $0.0042; the price of NAME isn't known`; empty where nothing costs any."""
     if spent is None:
         return ""
-    unknown = unknown_prices(spent)
+    unknown = tuple(f"the price of {name} isn't known" for name in spent.unpriced)
     if spent.dollars is None:
         return "; ".join(unknown)
     about = ("at least " if unknown else "") + ("about " if spent.usage.estimated else "")
@@ -151,11 +151,6 @@ def described(price: ModelPrice) -> str:
     parts = ", ".join(f"${amount.normalize():f} {kind}" for kind, amount in kinds.items())
     longer = ", more for longer prompts" if len(price.rates) > 1 else ""
     return f"{parts} a million tokens{longer} ({price.source})"
-
-
-def unknown_prices(spent: Spent) -> tuple[str, ...]:
-    """What isn't known of the money, in words."""
-    return tuple(f"the price of {name} isn't known" for name in spent.unpriced)
 
 
 def dollars(amount: Decimal) -> str:

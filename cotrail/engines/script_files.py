@@ -46,12 +46,7 @@ class ScriptedEngine(Generic[Form]):
 
     def __init__(self, source: Form | Path | Mapping[str, object], name: str = "scripted") -> None:
         self._script: Form = read_script(source, cast(type[Form], self.form))
-        self._identity = model_identity(name, script_digest(self._script))
-
-    @property
-    def identity(self) -> str:
-        """The engine's name and the digest of its script."""
-        return self._identity
+        self.identity = model_identity(name, script_digest(self._script))
 
 
 def _read(path: Path, form: type[Form]) -> Form:

@@ -9,12 +9,11 @@ from cotrail.common.humanize import Positive, Temperature
 from cotrail.core.actions.generate import Reason
 from cotrail.core.answer_extraction import STEP_BY_STEP
 from cotrail.core.demonstrations import AnswerForm, Shots
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.faithfulness.paper import sentences
 from cotrail.systems.parts.answers import behind_answer_is
-from cotrail.systems.parts.prompting import PromptSettings, instructed
+from cotrail.systems.parts.prompting import PromptSettings, few_shot_prompt, instructed
 from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.parts.steps import last_text
 from cotrail.systems.spec import Needs, SystemSpec, always, description

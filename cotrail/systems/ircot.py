@@ -9,11 +9,17 @@ from cotrail.common.humanize import Positive
 from cotrail.core.actions.generate import Reason
 from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.demonstrations import AnswerForm, Shots
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import RULES
 from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Answer, System
-from cotrail.systems.parts.prompting import PromptSettings, instructed, pinned_is_last, pinned_paragraph, shown
+from cotrail.systems.parts.prompting import (
+    PromptSettings,
+    few_shot_prompt,
+    instructed,
+    pinned_is_last,
+    pinned_paragraph,
+    shown,
+)
 from cotrail.systems.parts.reading import ReaderSettings, read_answer
 from cotrail.systems.parts.retrieval import (
     PageSettings,

@@ -1,4 +1,4 @@
-"""OneR: one-step retrieval, then the reader (IRCoT, section 4.1)."""
+"""OneR: one-step retrieval, then the reader; NoR: the reader without any retrieval (IRCoT, section 4.1)."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from msgspec import Struct
 from cotrail.core.demonstrations import Shots
 from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Answer, System
-from cotrail.systems.parts.prompting import PromptSettings, pinned_paragraph
+from cotrail.systems.parts.prompting import PromptSettings, pinned_paragraph, shown
 from cotrail.systems.parts.reading import ReaderSettings, read_answer
 from cotrail.systems.parts.retrieval import (
     PageSettings,
@@ -23,6 +23,13 @@ from cotrail.systems.parts.rules import Limited, StepBound, released_reading, re
 from cotrail.systems.spec import Needs, SystemSpec, description
 
 
+class NoRetrievalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """NoR: the reader alone."""
+
+    reading: ReaderSettings = ReaderSettings()
+    prompting: PromptSettings = PromptSettings()
+
+
 class OneStepSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """OneR: one search with the question."""
 
@@ -30,6 +37,12 @@ class OneStepSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     reading: ReaderSettings = ReaderSettings()
     pages: PageSettings = PageSettings()
     prompting: PromptSettings = PromptSettings()
+
+
+def no_retrieval(question: Question, shots: Shots, settings: NoRetrievalSettings) -> System:
+    """Ask the model at once, which answers by what it knows."""
+    answer = yield from read_answer(question, shown(question, ()), shots, settings.reading, settings.prompting)
+    return Answer(text=answer)
 
 
 def one_step(question: Question, shots: Shots, settings: OneStepSettings) -> System:
@@ -57,6 +70,10 @@ def run_needs(settings: OneStepSettings) -> Needs:
     return Needs(forms=settings.reading.forms, corpus=True)
 
 
+def _one_answer(question: Question, settings: NoRetrievalSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
+    return settings.reading.step_bounds()
+
+
 def step_bounds(question: Question, settings: OneStepSettings) -> tuple[StepBound, ...]:
     """See `SystemSpec`."""
     return (
@@ -71,14 +88,23 @@ def released(*, instructed: bool) -> dict[str, Any]:
     return released_retrieval(instructed=instructed) | released_reading(instructed=instructed)
 
 
-SPEC = SystemSpec(
-    **description("one-step"),
-    settings=OneStepSettings,
-    open=one_step,
-    needs=run_needs,
-    released=released,
-    readerless=True,
-    counts="one-step",
-    step_bounds=step_bounds,
+SPECS = (
+    SystemSpec(
+        **description("no-retrieval"),
+        settings=NoRetrievalSettings,
+        open=no_retrieval,
+        needs=lambda settings: Needs(forms=settings.reading.forms),
+        released=released_reading,
+        step_bounds=_one_answer,
+    ),
+    SystemSpec(
+        **description("one-step"),
+        settings=OneStepSettings,
+        open=one_step,
+        needs=run_needs,
+        released=released,
+        readerless=True,
+        counts="one-step",
+        step_bounds=step_bounds,
+    ),
 )
-SPECS = (SPEC,)

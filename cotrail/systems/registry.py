@@ -7,8 +7,8 @@ from cotrail.systems import own, vote
 from cotrail.systems.spec import SystemSpec, find_spec
 
 MODULES = (
-    *("no_retrieval", "one_step", "ircot", "selected_chain"),
-    *("zero_shot", "few_shot", "chain_of_thought", "self_consistency", "rethinking.system", "searchain.system"),
+    *("one_step", "ircot", "selected_chain"),
+    *("baselines", "rethinking.system", "searchain.system"),
     *("direct", "zero_shot_chain_of_thought", "auto_cot", "recite", "least_to_most", "direct_retrieval"),
     *("plan_and_solve", "self_ask", "react.react", "react.back_off", "toolformer", "dsp", "verify_and_edit"),
     *("flare", "iter_retgen", "corag", "probtree.system", "tag_agents.system"),

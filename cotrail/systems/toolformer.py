@@ -42,11 +42,6 @@ class ToolformerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The temperature of all that the model writes."""
 
 
-def plain_query(written: str) -> str:
-    """A query without the backslashes before its quotation marks and backslashes."""
-    return _ESCAPED.sub(r"\1", written)
-
-
 def toolformer(question: Question, shots: Shots, settings: ToolformerSettings) -> System:
     """Have the model write its answer, and put behind each search that it calls what that finds."""
     examples = chosen_words(shots, OWN, "examples")
@@ -64,7 +59,7 @@ def toolformer(question: Question, shots: Shots, settings: ToolformerSettings) -
             if not left:
                 end.limit = "searches"
                 break
-            known = yield from found(plain_query(query), settings.search)
+            known = yield from found(_ESCAPED.sub(r"\1", query), settings.search)
             paragraphs = tuple(dict.fromkeys((*paragraphs, *known)))
             # What was found last stays longest where not all fits.
             result = shown(known, " {title}: {text}", settings.search, yields=left)

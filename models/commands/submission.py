@@ -96,17 +96,12 @@ def _chunks(run_id: str, asked_questions: Sequence[Question]) -> Iterator[Rows]:
     for position, question in enumerate(asked_questions):
         rows.append(_question_row(run_id, position, question))
         # Of a question's texts, only documents behind judged answers fill a statement before its rows do.
-        characters += _judged_characters(question)
+        characters += sum(len(paragraph.text) for answer in question.judged for paragraph in answer.paragraphs)
         if len(rows) == CHUNK_ROWS or characters > CHUNK_CHARACTERS:
             yield rows
             rows, characters = [], 0
     if rows:
         yield rows
-
-
-def _judged_characters(question: Question) -> int:
-    """The length of the paragraphs behind answers that are judged, which may be whole documents."""
-    return sum(len(paragraph.text) for answer in question.judged for paragraph in answer.paragraphs)
 
 
 def _question_row(run_id: str, position: int, question: Question) -> dict[str, Any]:

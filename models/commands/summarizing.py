@@ -13,9 +13,9 @@ import sqlalchemy as sa
 from msgspec import Struct
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
+from cotrail.models.schema.service_tables import question_summaries as summaries
+from cotrail.models.schema.service_tables import run_summaries
 from cotrail.models.schema.states import DesiredState, QuestionStatus
-from cotrail.models.schema.summary_tables import question_summaries as summaries
-from cotrail.models.schema.summary_tables import run_summaries
 from cotrail.models.schema.tables import questions, runs
 
 VERSION = 4

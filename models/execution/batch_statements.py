@@ -7,7 +7,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from cotrail.models.records.budgets import STOPPED
 from cotrail.models.schema.base import recordset
-from cotrail.models.schema.batch_tables import UNANSWERED, batch_items, batches
+from cotrail.models.schema.service_tables import UNANSWERED, batch_items, batches
 from cotrail.models.schema.states import OPEN_BATCHES, UNENDED_QUESTIONS, DesiredState, QuestionStatus, StepState
 from cotrail.models.schema.tables import ACTIVE, QUESTION_OPEN, questions, runs, steps
 

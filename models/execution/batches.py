@@ -18,7 +18,7 @@ from sqlalchemy import Connection, func, insert, null, update
 from cotrail.core.ports.batches import BatchAnswer, BatchLine, BatchStatus
 from cotrail.models.execution import batch_statements as statements
 from cotrail.models.records.budgets import reason_here
-from cotrail.models.schema.batch_tables import batches
+from cotrail.models.schema.service_tables import batches
 from cotrail.models.schema.states import BatchState
 
 WAVE_SECONDS = 600.0

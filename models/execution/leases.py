@@ -16,7 +16,7 @@ from cotrail.models.records.budgets import reason_here
 from cotrail.models.records.runs import RunPlan
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.base import Rows
-from cotrail.models.schema.batch_tables import batch_items
+from cotrail.models.schema.service_tables import batch_items
 from cotrail.models.schema.states import AttemptOutcome, StepState
 from cotrail.models.schema.tables import ACTIVE, ASKED, SERVED, attempts, runs, steps
 

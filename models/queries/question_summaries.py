@@ -11,9 +11,9 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from msgspec import Struct
 
+from cotrail.models.schema.service_tables import question_summaries as summaries
+from cotrail.models.schema.service_tables import run_summaries
 from cotrail.models.schema.states import QuestionStatus
-from cotrail.models.schema.summary_tables import question_summaries as summaries
-from cotrail.models.schema.summary_tables import run_summaries
 from cotrail.models.schema.tables import questions
 
 Outcome = Literal["right", "partly", "wrong", "unscored", "failed", "cancelled"]

@@ -10,7 +10,7 @@ from msgspec import Struct
 from sqlalchemy import BigInteger, Connection, Numeric, Select, Text, bindparam, cast, func, literal, select, union_all
 
 from cotrail.models.records.projects import in_project
-from cotrail.models.schema.batch_tables import UNANSWERED, batch_items, batches
+from cotrail.models.schema.service_tables import UNANSWERED, batch_items, batches
 from cotrail.models.schema.states import OPEN_BATCHES, AttemptOutcome, DesiredState, QuestionStatus, StepState
 from cotrail.models.schema.tables import QUESTION_OPEN, attempts, questions, runs, steps
 

@@ -15,8 +15,8 @@ from cotrail.errors import InputError, UnknownNameError
 from cotrail.models.records.budgets import stopped_runs
 from cotrail.models.records.projects import in_project, project_of, qualified, unqualified
 from cotrail.models.records.runs import NO_LABELS, Labels, SubmittedRun, read_labels
+from cotrail.models.schema.service_tables import run_summaries
 from cotrail.models.schema.states import DesiredState, QuestionStatus, RunState
-from cotrail.models.schema.summary_tables import run_summaries
 from cotrail.models.schema.tables import questions, run_labels, runs
 
 

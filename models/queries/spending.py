@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from cotrail.core.binding import MODEL
 from cotrail.core.money import RatedUsage, Spent, Usage, spent, thresholds
 from cotrail.models.records.runs import PRICES, read_prices
-from cotrail.models.schema.batch_tables import batch_items
+from cotrail.models.schema.service_tables import batch_items
 from cotrail.models.schema.states import AttemptOutcome, StepState
 from cotrail.models.schema.tables import attempts, questions, runs, steps
 

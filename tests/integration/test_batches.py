@@ -20,8 +20,8 @@ from cotrail.engines.language_models.served.model import ServedModel
 from cotrail.errors import InputError, TransientStepError
 from cotrail.models.commands.control import cancel, pause, resume
 from cotrail.models.queries.queues import RunBatches, read_batches
-from cotrail.models.schema.batch_tables import batches
 from cotrail.models.schema.database import BATCHES_LEADER, BATCHES_PREFIX
+from cotrail.models.schema.service_tables import batches
 from cotrail.models.schema.tables import attempts, questions, steps
 from cotrail.services.runs import submission
 from cotrail.services.runs.requests import make_request

@@ -16,7 +16,6 @@ from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.retrieve import Lookup, Retrieve
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import Demonstrations
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.history import Halt, Recorded
 from cotrail.core.questions import GoldParagraph, Hit, Paragraph, Question
 from cotrail.core.replay import Replay
@@ -31,6 +30,7 @@ from cotrail.models.records.questions import question_of
 from cotrail.models.records.runs import Runs
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import paragraph_sets, paragraphs, questions, steps
+from cotrail.systems.parts.prompting import few_shot_prompt
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import find_spec
 from tests.integration.conftest import Query

@@ -16,7 +16,6 @@ from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.questions import Question
 from cotrail.core.results import Failure, Generated
 from cotrail.core.system import Answer, System
@@ -39,6 +38,7 @@ from cotrail.models.records.runs import Runs
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.database import IDLE_SECONDS, connect
 from cotrail.models.schema.tables import attempts, paragraph_sets, paragraphs, questions, runs, sentences, steps
+from cotrail.systems.parts.prompting import few_shot_prompt
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import SystemSpec, find_spec
 from tests.integration.conftest import Query

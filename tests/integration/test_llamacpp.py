@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from cotrail.core.demonstrations import Demonstration, Demonstrations
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.ports.cancellation import Cancellation, Interrupted
 from cotrail.core.ports.language_model import GenerationRequest, Profile
@@ -20,6 +19,7 @@ from cotrail.engines.language_models.llamacpp.deterministic import BATCH_TOKENS
 from cotrail.engines.language_models.llamacpp.model import SPARE_SLOTS, LlamaCppModel
 from cotrail.engines.language_models.llamacpp.server import LlamaCppStream
 from cotrail.errors import InputError, PromptTooLongError, StepError, TransientStepError
+from cotrail.systems.parts.prompting import few_shot_prompt
 
 DEADLINE = 60.0
 

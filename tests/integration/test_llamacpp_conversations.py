@@ -9,7 +9,6 @@ import pytest
 from cotrail.core.actions.generate import Reason, seen_prompt
 from cotrail.core.calls import Call, Tool
 from cotrail.core.demonstrations import Demonstrations
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Asked, Piece, Prompt, Shown, Text, Turn, Written, assistant, plain, system, tool, user
@@ -20,6 +19,7 @@ from cotrail.engines.language_models.chat_template import ChatTemplate
 from cotrail.engines.language_models.llamacpp.deterministic import BATCH_TOKENS
 from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 from cotrail.errors import InputError, PromptTooLongError, StepError
+from cotrail.systems.parts.prompting import few_shot_prompt
 
 Make = Callable[..., LlamaCppModel]
 PROFILES: list[Profile] = ["fast", "deterministic"]

@@ -14,7 +14,7 @@ from redis import Redis
 
 from cotrail.configuration.settings import Settings
 from cotrail.core.actions.registry import KINDS
-from cotrail.tasks.messages import SERIALIZER
+from cotrail.tasks.routing import SERIALIZER
 from cotrail.workers.logs import KEPT_FILES, MOST_BYTES
 from cotrail.workers.stack.status import NAMES
 from tests.conftest import wait_until

@@ -12,7 +12,6 @@ import httpx2
 import pytest
 
 from cotrail.core.demonstrations import Demonstration, Demonstrations
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.ports.cancellation import Cancellation, Interrupted
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
@@ -34,6 +33,7 @@ from cotrail.errors import (
     TransientStepError,
     UnavailableError,
 )
+from cotrail.systems.parts.prompting import few_shot_prompt
 from tests.conftest import Eventually
 from tests.integration.served import KEY, Reply, Served, answer, delta, held, paused, piece, streamed
 

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from cotrail.core.demonstrations import Demonstrations
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.cancellation import Interrupted
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel, Profile
@@ -21,6 +20,7 @@ from cotrail.engines.language_models.llamacpp.model import LlamaCppModel
 from cotrail.engines.language_models.llamacpp.server import LlamaCppStream
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import CotrailError, PromptTooLongError, StepError, TransientStepError
+from cotrail.systems.parts.prompting import few_shot_prompt
 from tests.integration.served import Served, answer, streamed
 
 FACTS = ["Paris is the capital of France.", "The Vell flows into the Amber Sea.", "Bees die after they sting."] * 12

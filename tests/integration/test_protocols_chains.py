@@ -15,7 +15,7 @@ from cotrail.core.ports.language_model import LanguageModel
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.systems.ircot import IRCoTSettings, ircot
-from cotrail.systems.searchain.settings import SearChainSettings
+from cotrail.systems.searchain.prompts import SearChainSettings
 from cotrail.systems.searchain.system import searchain
 from cotrail.systems.tool_agents.tool_agent import ToolAgentSettings, tool_agent
 from tests.integration.provider_answers import DIALECTS, Dialect

@@ -20,7 +20,7 @@ from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.question_summaries import Chosen, Order
 from cotrail.models.queries.runs import read_run, summaries_of
 from cotrail.models.schema.database import SUMMARIZER
-from cotrail.models.schema.summary_tables import question_summaries, run_summaries
+from cotrail.models.schema.service_tables import question_summaries, run_summaries
 from cotrail.models.schema.tables import questions
 from cotrail.services.results import auditing
 from cotrail.services.results.auditing import summary_findings

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cotrail.core.demonstrations import Demonstration, Demonstrations
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.cancellation import Interrupted
 from cotrail.core.ports.language_model import GenerationRequest, Profile
@@ -17,6 +16,7 @@ from cotrail.core.questions import Paragraph
 from cotrail.engines.language_models.transformers.scheduler import DETERMINISTIC_CHUNK_TOKENS
 from cotrail.engines.model_folders import model_identity, weights_digest
 from cotrail.errors import InputError, PromptTooLongError, TransientStepError
+from cotrail.systems.parts.prompting import few_shot_prompt
 from tests.integration.holding import HeldUp, is_cut_off_alone
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cotrail.core.demonstrations import Demonstration, Demonstrations
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Until
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Prompt, Written, user
 from cotrail.core.questions import Paragraph
 from cotrail.engines.language_models.catalogue import smollm2_path
 from cotrail.errors import UnavailableError
+from cotrail.systems.parts.prompting import few_shot_prompt
 from tests.conftest import Eventually
 from tests.integration.test_transformers import demonstrations
 

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from cotrail.common.sentence_boundaries import first_sentence
 from cotrail.core.demonstrations import Demonstrations
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Prompt, user
 from cotrail.core.questions import Paragraph
 from cotrail.errors import InputError, StepError, TransientStepError
+from cotrail.systems.parts.prompting import few_shot_prompt
 from tests.integration.holding import is_cut_off_alone
 from tests.integration.transformers_models import Make, maker
 

@@ -20,7 +20,6 @@ from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.history import Failed, Next, Outcome, Recorded
 from cotrail.core.questions import JudgedAnswer, Question
 from cotrail.core.replay import Replay, advance
@@ -30,6 +29,7 @@ from cotrail.core.system import Action, Answer, StepFailed, System, Together
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import ReplayMismatchError
 from cotrail.systems.ircot import IRCoTSettings
+from cotrail.systems.parts.prompting import few_shot_prompt
 from cotrail.systems.parts.reading import ReaderSettings
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.rethinking.settings import RethinkingSettings

@@ -14,13 +14,13 @@ from cotrail.core.actions.registry import KINDS, fingerprint, kind_of
 from cotrail.core.actions.retrieve import Lookup, Open, Retrieve
 from cotrail.core.binding import Binding, pinned_columns, read_binding
 from cotrail.core.demonstrations import Demonstration, Demonstrations, Stored
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Paragraph
 from cotrail.core.results import Failure
 from cotrail.core.system import Action, StepFailed
 from cotrail.models.records.runs import RunPlan
+from cotrail.systems.parts.prompting import few_shot_prompt
 from tests.cases import each_case
 
 BINDING = Binding(model="smollm2-135m@1f0c", profile="fast", temperature=0.0, seed=7, corpora={"hp": "hp@9a2b"})

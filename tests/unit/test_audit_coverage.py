@@ -2,10 +2,8 @@
 
 from collections import Counter
 
-from cotrail.models.schema.batch_tables import batches
 from cotrail.models.schema.deployment import deployment
-from cotrail.models.schema.service_tables import tokens
-from cotrail.models.schema.summary_tables import question_summaries
+from cotrail.models.schema.service_tables import batches, question_summaries, tokens
 from cotrail.models.schema.tables import runs
 from tests.unit.audit_coverage import coverage, described
 from tests.unit.commands import ROOT

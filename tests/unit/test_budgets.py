@@ -24,7 +24,7 @@ from cotrail.systems.one_step import OneStepSettings, one_step
 from cotrail.systems.parts.reading import ReaderSettings
 from cotrail.systems.rethinking.settings import RethinkingSettings
 from cotrail.systems.rethinking.system import rethinking
-from cotrail.systems.searchain.settings import SearChainSettings
+from cotrail.systems.searchain.prompts import SearChainSettings
 from cotrail.systems.searchain.system import searchain
 from tests.cases import each_case
 from tests.replay.driving import BINDING, found, search

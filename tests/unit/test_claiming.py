@@ -11,7 +11,7 @@ from celery.concurrency.prefork import TaskPool as Processes
 from celery.concurrency.thread import TaskPool as Threads
 
 from cotrail.models.records.steps import Dispatch
-from cotrail.tasks.messages import Lease
+from cotrail.tasks.routing import Lease
 from cotrail.workers.app import ClaimAhead, app
 
 

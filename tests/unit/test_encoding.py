@@ -15,7 +15,6 @@ from cotrail.core.actions.registry import KINDS, kind_of
 from cotrail.core.actions.retrieve import RETRIEVE, Lookup, Open, Retrieve
 from cotrail.core.calls import Call, Tool
 from cotrail.core.demonstrations import Demonstration, Demonstrations, Layout, Stored
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Until
 from cotrail.core.ports.encoders import By
 from cotrail.core.ports.retriever import Source
@@ -24,6 +23,7 @@ from cotrail.core.questions import Hit, Paragraph
 from cotrail.core.results import Failure, Generated, Json, Retrieved, failure_of
 from cotrail.core.system import Action
 from cotrail.errors import PromptTooLongError
+from cotrail.systems.parts.prompting import few_shot_prompt
 from tests.cases import each_case
 
 LINES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)

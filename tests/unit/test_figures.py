@@ -9,7 +9,7 @@ import pytest
 
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.ircot.cells import CellResult
-from cotrail.evaluation.experiments.ircot.figures import build_charts
+from cotrail.evaluation.experiments.ircot.paper import build_charts
 from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
 from cotrail.evaluation.experiments.report_tables import Chart
 from cotrail.evaluation.metrics.confidence_intervals import confidence_interval

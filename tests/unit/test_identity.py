@@ -7,11 +7,11 @@ from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.registry import fingerprint
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import Demonstrations
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.engines.entailment.entailers import ENTAILERS
 from cotrail.engines.language_models.catalogue import OpenAI
 from cotrail.engines.model_folders import model_identity
 from cotrail.errors import ModelChangedError
+from cotrail.systems.parts.prompting import few_shot_prompt
 from cotrail.tasks.engines import check_model
 
 ONE, OTHER = (

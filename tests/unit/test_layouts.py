@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.demonstrations import Demonstration, Demonstrations, Layout
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.questions import Paragraph
+from cotrail.systems.parts.prompting import few_shot_prompt
 
 REGION = Paragraph(id="c", title="Curitiba", text="The Region of Curitiba are South.")
 GENRE = Paragraph(id="h", title="Hydrograd", text="The Genre of Hydrograd are Hard rock.")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from cotrail.core.actions.registry import KINDS
 from cotrail.errors import InputError
 from cotrail.models.records.steps import Dispatch
-from cotrail.tasks.messages import read_message
+from cotrail.tasks.routing import read_message
 from tests.cases import each_case
 from tests.garbage import GARBAGE, called, message
 

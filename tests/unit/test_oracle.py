@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.demonstrations import Demonstrations
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.engines.language_models.catalogue import find_model, identity, open_model
 from cotrail.engines.language_models.oracle import oracle_script, statement
 from cotrail.errors import DatasetError
+from cotrail.systems.parts.prompting import few_shot_prompt
 from tests.cases import each_case
 
 ROOT = Path(__file__).parents[2]

@@ -7,13 +7,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cotrail.core.demonstrations import Demonstration, Demonstrations, Drop
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Paragraph
 from cotrail.engines.language_models.packing import LOADING_RESERVE, output_tokens, pack
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import PromptTooLongError
+from cotrail.systems.parts.prompting import few_shot_prompt
 from tests.cases import each_case
 
 Count = Callable[[str], int]

@@ -9,14 +9,12 @@ from cotrail.core.actions.registry import fingerprint
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations, Stored
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.core.system import Answer
 from cotrail.systems.ircot import IRCoTSettings, ircot
-from cotrail.systems.no_retrieval import NoRetrievalSettings, no_retrieval
-from cotrail.systems.one_step import OneStepSettings, one_step
-from cotrail.systems.parts.prompting import PromptSettings
+from cotrail.systems.one_step import NoRetrievalSettings, OneStepSettings, no_retrieval, one_step
+from cotrail.systems.parts.prompting import PromptSettings, few_shot_prompt
 from cotrail.systems.parts.reading import ReaderSettings
 from cotrail.systems.parts.retrieval import PageSettings, RetrievalSettings
 from tests.cases import each_case

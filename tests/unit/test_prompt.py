@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cotrail.core.demonstrations import Demonstration, Demonstrations
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Paragraph
+from cotrail.systems.parts.prompting import few_shot_prompt
 from tests.cases import each_case
 
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from cotrail.cli.terminal.output import Screen
 from cotrail.cli.terminal.shown_steps import LINES, MESSAGE, _beginning, reasoned
 from cotrail.services.results.reasoning import ShownChain, shown_tree
-from cotrail.systems.searchain.format_violations import FormatViolation
+from cotrail.systems.searchain.chain_of_query import FormatViolation
 from cotrail.systems.searchain.tree import Tree
 from tests.unit.made_trees import mark, tree
 

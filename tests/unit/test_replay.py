@@ -7,12 +7,12 @@ from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import Demonstrations
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.history import Failed, Finished, Next, Recorded
 from cotrail.core.replay import SystemBrokenError, advance
 from cotrail.core.results import Failure, Result, Retrieved
 from cotrail.core.system import Action, Answer, StepFailed, System, Together
 from cotrail.errors import BlockedError, ReplayMismatchError, StepError
+from cotrail.systems.parts.prompting import few_shot_prompt
 from tests.cases import each_case
 from tests.replay.driving import BINDING, FAILURE, found, record, search
 

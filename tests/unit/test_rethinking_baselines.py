@@ -12,9 +12,9 @@ from cotrail.core.questions import GoldParagraph, Question
 from cotrail.core.system import Answer
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.faithfulness.weighing import Weighing
-from cotrail.systems.parts.tasks import BaselineSettings, SampledSettings, TaskSettings
+from cotrail.systems.baselines import ZeroShotSettings
+from cotrail.systems.parts.majority import BaselineSettings, SampledSettings, TaskSettings
 from cotrail.systems.registry import find_system
-from cotrail.systems.zero_shot import ZeroShotSettings
 from tests.cases import each_case
 from tests.replay.driving import MadeUp, Trace, replayed
 

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 
 from cotrail.core.calls import Call, Tool
 from cotrail.core.demonstrations import Demonstrations
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.generation import Sampling, Until
 from cotrail.core.ports.cancellation import Cancellation, Interrupted
 from cotrail.core.ports.language_model import GenerationRequest, LanguageModel
@@ -17,6 +16,7 @@ from cotrail.core.questions import Paragraph, parse_titles, title_question
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.errors import InputError, StepError, TransientStepError
+from cotrail.systems.parts.prompting import few_shot_prompt
 from tests.cases import each_case
 
 DIGEST = "171f9b6e28cd1671dd86e1082d8bdcc3297729677560cf54471b6034e7be88a9"

@@ -20,8 +20,7 @@ from cotrail.core.results import Embedded, Extracted, Generated, Rated, Result
 from cotrail.core.system import Action, Answer, Together
 from cotrail.systems.registry import find_system
 from cotrail.systems.searchain.chain_of_query import read_chain
-from cotrail.systems.searchain.prompts import EXAMPLES, EXAMPLES_WITHOUT_RETRIEVAL
-from cotrail.systems.searchain.settings import SearChainSettings
+from cotrail.systems.searchain.prompts import EXAMPLES, EXAMPLES_WITHOUT_RETRIEVAL, SearChainSettings
 from cotrail.systems.searchain.tree import Mark, Tree
 from cotrail.systems.spec import Needs
 from tests.cases import each_case

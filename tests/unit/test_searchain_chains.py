@@ -7,8 +7,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.systems.searchain.chain_of_query import ChainOfQuery, Pair, read_chain
-from cotrail.systems.searchain.format_violations import MOST_CHARACTERS, MOST_VIOLATIONS
+from cotrail.systems.searchain.chain_of_query import MOST_CHARACTERS, MOST_VIOLATIONS, ChainOfQuery, Pair, read_chain
 from tests.cases import each_case
 
 WHO = Pair(query="Who wrote it?", answer="Ada wrote it.")

@@ -6,8 +6,7 @@ from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.demonstrations import AnswerForm, whole_prompts
 from cotrail.core.results import Generated, Result
 from cotrail.core.system import Action
-from cotrail.systems.searchain.prompts import EXAMPLES, MARKING, own_prompt
-from cotrail.systems.searchain.settings import SearChainSettings
+from cotrail.systems.searchain.prompts import EXAMPLES, MARKING, SearChainSettings, own_prompt
 from cotrail.systems.searchain.tree import Mark
 from tests.cases import each_case
 from tests.unit.test_searchain import (

@@ -27,7 +27,7 @@ from cotrail.evaluation.experiments.searchain.runs import (
     words_of,
 )
 from cotrail.services.results.reports.sheets import sheet
-from cotrail.systems.searchain.format_violations import FormatViolation
+from cotrail.systems.searchain.chain_of_query import FormatViolation
 from tests.unit.made_trees import mark, tree
 
 PAPER = Path(__file__).parents[2].parent / "shared" / "papers" / "search-in-the-chain.txt"

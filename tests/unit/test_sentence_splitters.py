@@ -10,7 +10,6 @@ from cotrail.core.actions.generate import REASON, Reason
 from cotrail.core.actions.kind import Engines, Splitter
 from cotrail.core.binding import MODEL, Binding
 from cotrail.core.demonstrations import Demonstrations
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.result import generated
@@ -20,6 +19,7 @@ from cotrail.errors import InputError, ModelChangedError, NotInstalledError
 from cotrail.services.runs.configuring import system_settings
 from cotrail.services.runs.experiments import read_experiment_file
 from cotrail.services.runs.requests import RunRequest
+from cotrail.systems.parts.prompting import few_shot_prompt
 from cotrail.systems.registry import find_system
 
 Install = Callable[..., str]

@@ -18,8 +18,7 @@ from cotrail.core.system import Action, Answer, StepFailed, System, Together, ex
 from cotrail.errors import UnknownNameError, UnknownVersionError
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.systems.ircot import IRCoTSettings, ircot
-from cotrail.systems.no_retrieval import NoRetrievalSettings, no_retrieval
-from cotrail.systems.one_step import OneStepSettings, one_step
+from cotrail.systems.one_step import NoRetrievalSettings, OneStepSettings, no_retrieval, one_step
 from cotrail.systems.parts.reading import Reader, ReaderSettings
 from cotrail.systems.parts.retrieval import RetrievalSettings
 from cotrail.systems.registry import SYSTEMS, find_system

@@ -16,11 +16,9 @@ from cotrail.api.access import ANY_KEY, RESPOND, RESPONSE, scope_guard
 from cotrail.api.activities import note_made
 from cotrail.api.event_streams import each_of, frame, in_threads, sent, streams_of, while_allowed
 from cotrail.api.openai import requests
-from cotrail.api.openai.chat import Completion
-from cotrail.api.openai.model_names import ask_request, check_name, described, listed
-from cotrail.api.openai.requests import ChatRequest, ResponseRequest
-from cotrail.api.openai.responses import Response as OpenResponse
-from cotrail.api.openai.responses import recorded
+from cotrail.api.openai.chat import Completion, recorded
+from cotrail.api.openai.chat import Response as OpenResponse
+from cotrail.api.openai.requests import ChatRequest, ResponseRequest, ask_request, check_name, described, listed
 from cotrail.api.requests import SLASH
 from cotrail.errors import CotrailError
 from cotrail.services.actor import Scope, actor

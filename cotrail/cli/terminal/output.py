@@ -105,11 +105,6 @@ def console(*, stderr: bool = False) -> Console:
     return Screen(file=cast("IO[str]", _Trimmed(stream)), markup=False, emoji=False, highlight=False, width=PLAIN_WIDTH)
 
 
-def encode_json(value: Any) -> bytes:
-    """JSON in one line, with control characters escaped."""
-    return printable_text.printable_json(msgspec.json.encode(value))
-
-
 def in_json(value: Any, *, json: bool) -> bool:
     """Print a value as JSON where `--json` asks for it; return whether that was so, so that nothing else is printed."""
     if json:
@@ -119,7 +114,7 @@ def in_json(value: Any, *, json: bool) -> bool:
 
 def print_json(value: Any, *, stderr: bool = False) -> None:
     """One JSON object in one line."""
-    typer.echo(encode_json(value), err=stderr)
+    typer.echo(printable_text.printable_json(msgspec.json.encode(value)), err=stderr)
 
 
 def print_exact(text: str) -> None:
@@ -202,7 +197,7 @@ def print_rows(
     styles = styles or [""] * len(rows)
     if not screen.is_terminal:
         columns = [replace(column, most=None) for column in columns]
-    texts = _by_column(columns, rows)
+    texts = [[column.title, *(_plain(row[place]) for row in rows)] for place, column in enumerate(columns)]
     whole = [_natural(column, cells) for column, cells in zip(columns, texts, strict=True)]
     least = [_least(column, cells) for column, cells in zip(columns, texts, strict=True)]
     if not screen.is_terminal:
@@ -214,11 +209,6 @@ def print_rows(
             return
     for row, style in zip(rows, styles, strict=True):
         _print_paragraph(screen, columns, row, style)
-
-
-def _by_column(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
-    """The texts of each column, its title first."""
-    return [[column.title, *(_plain(row[place]) for row in rows)] for place, column in enumerate(columns)]
 
 
 def _plain(cell: Cell) -> str:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from cotrail.common.json_files import decode, entries, lines, records
 from cotrail.core.questions import Question, joined, named
 from cotrail.data.corpora import hotpotqa_abstracts
-from cotrail.data.datasets import flashrag, ircot_processed, spec
+from cotrail.data.datasets import hub_rows, ircot_processed, spec
 from cotrail.data.datasets.hub_rows import Context, Facts, published, row_paragraphs, supported
 from cotrail.errors import CorpusError, DatasetError
 
@@ -88,7 +88,7 @@ SPEC = spec.dataset(
     ),
     row_form("HotpotQA's questions", read, has=frozenset({"level"}), lacks=frozenset({"evidences"})),
     ircot_processed.form("hotpotqa"),
-    flashrag.form(type="type", level="level"),
+    hub_rows.form(type="type", level="level"),
     recipe=spec.Recipe(
         needs="the unpacked dump of Wikipedia's abstracts, a folder of wiki_*.bz2",
         seems="to be a bz2 archive",
@@ -157,7 +157,7 @@ WIKIMULTIHOP = spec.dataset(
     ),
     row_form("2WikiMultihopQA's questions", read_wikimultihop, has=frozenset({"evidences"})),
     ircot_processed.form("2wikimultihopqa"),
-    flashrag.form(type="type"),
+    hub_rows.form(type="type"),
     recipe=spec.Recipe(
         needs="2WikiMultihopQA's train.json, dev.json and test.json",
         seems="to hold 2WikiMultihopQA's questions",

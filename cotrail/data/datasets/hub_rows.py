@@ -1,19 +1,73 @@
 """Records of questions with their paragraphs, as their publishers have them and as rows of Hugging Face's.
 
 HotpotQA's, 2WikiMultihopQA's, MuSiQue's and SQuAD's. In rows of Hugging Face's, lists of pairs are columns, such as
-`{"title": [...], "sentences": [...]}`, or JSON in a text.
+`{"title": [...], "sentences": [...]}`, or JSON in a text. FlashRAG has one form for all datasets
+(RUC-NLPIR/FlashRAG_datasets), on whose files Search-R1, R1-Searcher, ReSearch and others are evaluated.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.json_files import decode
-from cotrail.core.questions import GoldParagraph, joined
+from cotrail.common.json_files import decode, records
+from cotrail.core.questions import GoldParagraph, Question, joined, named
+from cotrail.data.datasets import spec
 from cotrail.data.datasets.spec import ContextParagraph
 from cotrail.errors import CorpusError, DatasetError, InputError
+
+FORMAT = spec.FileFormat("questions as FlashRAG publishes them", None, frozenset({"id", "question", "golden_answers"}))
+"""One format for all its datasets; a file doesn't say of which it is."""
+
+
+class _SupportingFacts(Struct, frozen=True):
+    """The pages that support the answer, one for each sentence."""
+
+    title: tuple[str, ...] = ()
+
+
+class _Metadata(Struct, frozen=True):
+    supporting_facts: _SupportingFacts = _SupportingFacts()
+
+
+class FlashragQuestion(Struct, frozen=True):
+    """A question as published; metadata: what else its dataset says of it."""
+
+    id: str | int
+    question: str
+    golden_answers: tuple[str, ...]
+    metadata: Mapping[str, Any] | None = None
+
+
+def form(**kinds: str) -> spec.QuestionForm:
+    """The form for a dataset whose questions are of kinds of these names, each under that key of the metadata."""
+
+    def read(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
+        for place, raw in records(path, DatasetError):
+            line = decode(raw, FlashragQuestion, place, DatasetError)
+            question = Question(
+                id=str(line.id),
+                text=line.question.strip(),
+                answers=spec.accepted_answers(line.golden_answers),
+                gold=_pages(line),
+                kinds=named(**{name: str((line.metadata or {}).get(key) or "") for name, key in kinds.items()}),
+            )
+            yield spec.QuestionRecord(place=place, raw=raw, annotated=spec.AnnotatedQuestion(question=question))
+
+    return spec.QuestionForm(format=FORMAT, read=read)
+
+
+def _pages(line: FlashragQuestion) -> tuple[GoldParagraph, ...]:
+    """The pages that support the answer as gold, which any of their passages counts as; none where there are none."""
+    try:
+        metadata = msgspec.convert(line.metadata or {}, _Metadata)
+    except msgspec.ValidationError:  # what metadata holds is each dataset's own
+        return ()
+    titles = dict.fromkeys(filter(None, metadata.supporting_facts.title))
+    return tuple(GoldParagraph(title=title, text="", by="title") for title in titles)
+
 
 Context = tuple[tuple[str, tuple[str, ...]], ...]
 """Paragraphs, each a title and its sentences."""

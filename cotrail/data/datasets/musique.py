@@ -9,7 +9,7 @@ from msgspec import Struct
 from cotrail.common.json_files import decode, records
 from cotrail.core.questions import Question, named
 from cotrail.data.corpora import hotpotqa_abstracts
-from cotrail.data.datasets import flashrag, ircot_processed, spec
+from cotrail.data.datasets import hub_rows, ircot_processed, spec
 from cotrail.data.datasets.hub_rows import published, row_paragraphs
 from cotrail.errors import CorpusError, DatasetError
 
@@ -76,7 +76,7 @@ SPEC = spec.dataset(
         paragraphs_key="paragraphs",
     ),
     ircot_processed.form("musique"),
-    flashrag.form(),
+    hub_rows.form(),
     recipe=spec.Recipe(
         needs="MuSiQue's six files musique_*_v1.0_*.jsonl",
         seems="to hold MuSiQue's questions",

@@ -9,7 +9,7 @@ from msgspec import Struct
 from cotrail.common.json_files import decode, records
 from cotrail.common.text_files import opened, read_whole
 from cotrail.core.questions import Question, named
-from cotrail.data.datasets import flashrag, infotabs, spec
+from cotrail.data.datasets import hub_rows, infotabs, spec
 from cotrail.errors import DatasetError
 
 # Natural Questions' open form (`NQ-open.dev.jsonl`, Lee et al. 2019): a question a line, without an id.
@@ -42,7 +42,7 @@ NATURAL_QUESTIONS = spec.dataset(
         ),
         read=read_nq,
     ),
-    flashrag.form(),
+    hub_rows.form(),
 )
 
 
@@ -100,7 +100,7 @@ TRIVIAQA = spec.dataset(
         written=wrapped,
         suffix=".json",
     ),
-    flashrag.form(),
+    hub_rows.form(),
 )
 
 
@@ -136,7 +136,7 @@ POPQA = spec.dataset(
         read=read_pop,
         written=infotabs.written,
     ),
-    flashrag.form(relation="prop"),
+    hub_rows.form(relation="prop"),
 )
 
 
@@ -176,5 +176,5 @@ BAMBOOGLE = spec.dataset(
         written=infotabs.written,
     ),
     spec.QuestionForm(format=spec.FileFormat("Bamboogle's questions", True, _KEYS, _OTHERS), read=read_bamboogle),
-    flashrag.form(),
+    hub_rows.form(),
 )

@@ -40,14 +40,6 @@ Judgments = Mapping[str, Mapping[str, Judgment]]
 """The judgments of each question by document, both in the order of the file."""
 
 
-def trec_judgments(path: Path) -> Judgments:
-    """The judgments of a file of lines `question iteration document grade`, with any white space between.
-
-    DatasetError: a line isn't of that form; and as in `grouped`.
-    """
-    return grouped(_trec_lines(path))
-
-
 def _trec_lines(path: Path) -> Iterator[Judgment]:
     for place, raw in lines(path, DatasetError):
         cells = line_text(raw, place, DatasetError).split()
@@ -127,7 +119,7 @@ def read(
     topics: Callable[[Path], Iterable[Topic]], path: Path, judged_by: Path, lookup: spec.ParagraphLookup | None
 ) -> Iterator[spec.QuestionRecord]:
     """The topics of a file as questions, those that are judged at all; gold: what is relevant by that file."""
-    judgments = trec_judgments(judged_by)
+    judgments = grouped(_trec_lines(judged_by))
     check_judges(judged_by, judgments, lookup)
     asked = 0
     for topic in topics(path):

@@ -108,15 +108,11 @@ class ServedEmbedder:
 
     def __init__(self, server: EmbeddingServer, identity: str, limiter: RateLimiter) -> None:
         self._server = server
-        self._identity = identity
+        self.identity = identity
         self._api = EMBEDDING_APIS[server.api]
         self._calls = ServerCalls(server, limiter)
         self._recent: RecentResults[str, Vector] = RecentResults()
         self._dimensions = server.dimensions
-
-    @property
-    def identity(self) -> str:
-        return self._identity
 
     def compare(self, comparisons: Sequence[Comparison]) -> list[Embedded]:
         """See `Embedder`; raises UnavailableError, BlockedError and Interrupted too."""

@@ -136,12 +136,8 @@ class ScriptedModel:
 
     def __init__(self, source: Script | Path | Mapping[str, object], name: str | None = None) -> None:
         self._script = read_script(source, Script)
-        self._identity = model_identity(name or self._script.name, self._script.digest)
+        self.identity = model_identity(name or self._script.name, self._script.digest)
         self._interrupted = Event()
-
-    @property
-    def identity(self) -> str:
-        return self._identity
 
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
         if self._interrupted.is_set() or (cancellation and cancellation.cancelled):

@@ -52,14 +52,10 @@ class ServedRater:
 
     def __init__(self, server: RerankServer, identity: str, limiter: RateLimiter) -> None:
         self._server = server
-        self._identity = identity
+        self.identity = identity
         self._calls = ServerCalls(server, limiter)
         # Of requests that are sent together, those that were answered needn't be paid again where another one fails.
         self._recent: RecentResults[_Request, dict[str, float]] = RecentResults()
-
-    @property
-    def identity(self) -> str:
-        return self._identity
 
     def rate(self, ratings: Sequence[Rating]) -> list[Rated]:
         """See `Rater`; raises UnavailableError, BlockedError and Interrupted too."""

@@ -29,7 +29,7 @@ from cotrail.models.queries.step_attempts import SealedQuestions, read_sealed_qu
 from cotrail.models.queries.traces import find_question
 from cotrail.models.records.paragraphs import ParagraphCache
 from cotrail.models.records.trail import read_trail
-from cotrail.models.schema.summary_tables import question_summaries as summaries
+from cotrail.models.schema.service_tables import question_summaries as summaries
 from cotrail.models.schema.tables import questions
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import LOCAL_ONLY, operation

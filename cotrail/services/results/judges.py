@@ -125,7 +125,7 @@ def verdict_scores(connection: Connection, record: RunRecord) -> Iterator[tuple[
 
 
 def _judge(label: str, record: RunRecord, run_id: str, recorded: list[RecordedJudgement]) -> Judge:
-    rubric = rubric_of(record)
+    rubric = msgspec.convert(record.settings["rubric"], Rubric)
     return Judge(
         label=label,
         record=record,
@@ -144,11 +144,6 @@ def _judgement(recorded: RecordedJudgement, run_id: str) -> Judgement | None:
     except msgspec.ValidationError:  # of another form than here, which `SystemSpec.details_in` takes for none too
         return None
     return seen_by(judgement, recorded.runs.index(run_id)) if len(recorded.runs) > 1 else judgement
-
-
-def rubric_of(record: RunRecord) -> Rubric:
-    """The rubric of a judge's run."""
-    return msgspec.convert(record.settings["rubric"], Rubric)
 
 
 def _labels(records: Sequence[RunRecord]) -> Iterator[str]:

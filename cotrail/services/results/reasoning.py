@@ -16,7 +16,7 @@ from cotrail.evaluation.metrics.supporting_paragraphs import Fold, Key, counted,
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import TracedQuestion, TracedStep
 from cotrail.systems.registry import recorded_system
-from cotrail.systems.searchain.format_violations import FormatViolation
+from cotrail.systems.searchain.chain_of_query import FormatViolation
 from cotrail.systems.searchain.prompts import feedback_of
 from cotrail.systems.searchain.tree import Node, Tree
 

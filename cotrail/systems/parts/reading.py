@@ -8,11 +8,10 @@ from cotrail.common.humanize import Positive
 from cotrail.core.actions.generate import Read
 from cotrail.core.answer_extraction import released_answer, stated_answer
 from cotrail.core.demonstrations import AnswerForm, Layout, Shots
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Part
-from cotrail.systems.parts.prompting import PromptSettings, instructed, pinned_is_last
+from cotrail.systems.parts.prompting import PromptSettings, few_shot_prompt, instructed, pinned_is_last
 from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.parts.steps import last_text
 

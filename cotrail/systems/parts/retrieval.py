@@ -14,12 +14,11 @@ from cotrail.common.humanize import Positive, RetrievalCount
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Demonstrations, Shots
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.ports.retriever import Scope
 from cotrail.core.questions import Paragraph, Question, parse_titles, title_question
 from cotrail.core.results import Retrieved
 from cotrail.core.system import Part, Reply, expect
-from cotrail.systems.parts.prompting import PromptSettings, instructed, pinned_paragraph, shown
+from cotrail.systems.parts.prompting import PromptSettings, few_shot_prompt, instructed, pinned_paragraph, shown
 from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.parts.steps import all_of, text_of
 

@@ -20,11 +20,11 @@ from cotrail.common.toml_files import read_toml
 from cotrail.core.actions.entail import Entail
 from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations, Shots
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.questions import Paragraph, passage_of
 from cotrail.core.results import Entailed
 from cotrail.core.system import Part
 from cotrail.faithfulness.weighing import ChosenFact, Evidence, Scores, Thresholds
+from cotrail.systems.parts.prompting import few_shot_prompt
 from cotrail.systems.parts.reading import ReaderSettings
 from cotrail.systems.parts.steps import all_of, texts_of
 from cotrail.systems.rethinking.settings import RethinkingSettings

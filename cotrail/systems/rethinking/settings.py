@@ -7,8 +7,8 @@ from msgspec import Meta
 from cotrail.common.humanize import RetrievalCount
 from cotrail.faithfulness.tasks import Task
 from cotrail.faithfulness.weighing import FUNCTIONS, Function, Thresholds
+from cotrail.systems.parts.majority import SampledSettings
 from cotrail.systems.parts.reading import ReaderSettings
-from cotrail.systems.parts.tasks import SampledSettings
 
 KnowledgeSource = Literal["corpus", "evidence", "wikidata", "wordnet", "conceptnet", "table"]
 """A source of evidence: the paragraphs of the corpus, those that the dataset names as evidence (section 5.3), or one of

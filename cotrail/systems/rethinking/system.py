@@ -22,12 +22,11 @@ from cotrail.core.system import Answer, Part, System, expect
 from cotrail.faithfulness.paper import sentences
 from cotrail.faithfulness.rules import ScoredChain, ScoredFact, facts, prediction, weigh
 from cotrail.faithfulness.weighing import Evidence, Weighing
-from cotrail.systems.parts.majority import sample_chains, voted
+from cotrail.systems.parts.majority import OPENINGS, sample_chains, task_answer, task_prompt, task_question, voted
 from cotrail.systems.parts.prompting import shown
 from cotrail.systems.parts.reading import reader_prompt
 from cotrail.systems.parts.rules import Limited, released_chains
 from cotrail.systems.parts.steps import texts_before
-from cotrail.systems.parts.tasks import OPENINGS, task_answer, task_prompt, task_question
 from cotrail.systems.rethinking.evidence import find_evidence, select_facts
 from cotrail.systems.rethinking.fact_generation import ENTITY_QUESTIONS, SPANS, generate_facts
 from cotrail.systems.rethinking.settings import RethinkingSettings

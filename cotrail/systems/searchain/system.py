@@ -28,9 +28,8 @@ from cotrail.systems.parts.rules import Limited, StepBound
 from cotrail.systems.parts.searching import query_words
 from cotrail.systems.parts.steps import in_parallel, last_step
 from cotrail.systems.searchain import prompts
-from cotrail.systems.searchain.chain_of_query import read_chain
-from cotrail.systems.searchain.format_violations import MOST_CHARACTERS
-from cotrail.systems.searchain.settings import SearChainSettings
+from cotrail.systems.searchain.chain_of_query import MOST_CHARACTERS, read_chain
+from cotrail.systems.searchain.prompts import SearChainSettings
 from cotrail.systems.searchain.tree import GrowingTree, Node, Source, Tree
 from cotrail.systems.spec import Needs, SystemSpec, description
 

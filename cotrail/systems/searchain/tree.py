@@ -7,8 +7,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from cotrail.common.answer_normalization import normalized
 from cotrail.core.questions import Paragraph
-from cotrail.systems.searchain.chain_of_query import ChainOfQuery
-from cotrail.systems.searchain.format_violations import MOST_VIOLATIONS, FormatViolation, What, quoted
+from cotrail.systems.searchain.chain_of_query import MOST_VIOLATIONS, ChainOfQuery, FormatViolation, What, quoted
 
 Source = Literal["model", "corrected", "completed"]
 """Where the answer of a node comes from (table 2): the model, whose answer passed; or the search, which corrected it

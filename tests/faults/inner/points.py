@@ -31,7 +31,7 @@ from cotrail.models.execution.leases import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.records.steps import Dispatch
 from cotrail.tasks import routing, runtime, step
-from cotrail.tasks.messages import Lease
+from cotrail.tasks.routing import Lease
 from cotrail.tasks.runtime import Runtime
 
 

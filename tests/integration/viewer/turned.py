@@ -10,7 +10,6 @@ from benchmarks.contenders.cotrail import submission
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import Demonstrations
-from cotrail.core.few_shot import few_shot_prompt
 from cotrail.core.history import Outcome
 from cotrail.core.questions import GoldParagraph, Hit, Paragraph, Question
 from cotrail.core.results import Failure, Generated, Retrieved
@@ -19,6 +18,7 @@ from cotrail.models.commands.submission import submit
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.schema.seals import amending
 from cotrail.models.schema.tables import questions, steps
+from cotrail.systems.parts.prompting import few_shot_prompt
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import find_spec
 from tests.integration.stepping import LEASE, completed, unsent

@@ -186,7 +186,7 @@ class LlamaCppModel:
     def __init__(
         self, path: Path, name: str, profile: Profile, slots: int, context: int, thinking: Thinking = NO_THINKING
     ) -> None:
-        self._identity = model_identity(name, thinking.added_to(weights_digest(path, context)))
+        self.identity = model_identity(name, thinking.added_to(weights_digest(path, context)))
         self._context = context
         metadata = gguf_metadata(path)
         self._thoughts = worker_thoughts(thinking, context, metadata.chat_template, metadata.own_tokens)
@@ -200,10 +200,6 @@ class LlamaCppModel:
             self._deterministic = deterministic.DeterministicSlot(self._server)
         self._tokenizer = LlamaCppTokenizer(self._server, path, partial(gguf_template, path, thinking.template))
         self.count_tokens = self._tokenizer.count
-
-    @property
-    def identity(self) -> str:
-        return self._identity
 
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
         packed = self._packed(request)

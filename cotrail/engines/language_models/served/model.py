@@ -66,7 +66,7 @@ class ServedModel:
         witness: Witness | None = None,
     ) -> None:
         self._endpoint = endpoint
-        self._identity = model_identity(name, endpoint.digest)
+        self.identity = model_identity(name, endpoint.digest)
         self._protocol = protocol
         # Nothing but a whole message shows whether a model thinks that isn't known to.
         self._seen_whole = endpoint.api != "chat" or endpoint.thinks is not None
@@ -82,10 +82,6 @@ class ServedModel:
         self._counter = Counter(ask)
         # The thread would otherwise outlive the model.
         finalize(self, self._event_loop.close)
-
-    @property
-    def identity(self) -> str:
-        return self._identity
 
     @property
     def dialect(self) -> Dialect:

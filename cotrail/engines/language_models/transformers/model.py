@@ -106,7 +106,7 @@ class TransformersModel:
     def __init__(
         self, path: Path, name: str, profile: Profile, slots: int, context: int, thinking: Thinking = NO_THINKING
     ) -> None:
-        self._identity = model_identity(name, thinking.added_to(weights_digest(path, context, "transformers")))
+        self.identity = model_identity(name, thinking.added_to(weights_digest(path, context, "transformers")))
         loaded = load(path, thinking.template)
         self._vocabulary = loaded.vocabulary
         self._constraints = Constraints(loaded.vocabulary)
@@ -117,10 +117,6 @@ class TransformersModel:
         self._context = context
         self._scheduler = Scheduler(_runner(loaded, profile, slots, context))
         self.count_tokens = cached_count(lambda text: len(self._vocabulary.encode(text)))
-
-    @property
-    def identity(self) -> str:
-        return self._identity
 
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
         packed = self._packed(request)
@@ -173,7 +169,7 @@ class TransformersModel:
 
     def _laid_out(self, prompt: Prompt) -> list[Segment]:
         if self._template is None:
-            raise StepError(f"{self._identity} takes no conversations; take a model that was tuned for chats")
+            raise StepError(f"{self.identity} takes no conversations; take a model that was tuned for chats")
         return self._template.lay_out(prompt)
 
     def _end(self, packed: Prompt) -> str:

@@ -109,11 +109,6 @@ def likeliest(likely: torch.Tensor, top_k: int, top_p: float) -> torch.Tensor:
     return torch.zeros_like(likely).index_put((order,), kept)
 
 
-def log_probability(logits: torch.Tensor, token: int) -> float:
-    """The logarithm of a token's probability at temperature 1, by the logits of the whole vocabulary."""
-    return float(torch.log_softmax(logits.float(), dim=-1)[token])
-
-
 def next_tokens(logits: torch.Tensor, draws: Sequence[Sampler]) -> list[int]:
     """The next token for each row of logits; the greedy ones leave the device in a single transfer."""
     tokens: list[int] = logits.argmax(dim=-1).tolist()
@@ -281,7 +276,7 @@ class Request:
             return True
         piece = self.thinking.take(self._decoded.take(token))
         if self.scored and logits is not None and (piece or not self.thinking.thinks):
-            self._scores.append((piece, log_probability(logits, token)))
+            self._scores.append((piece, float(torch.log_softmax(logits.float(), dim=-1)[token])))
         if self._enough(piece):
             return True
         if self.thinking.text_tokens >= self.max_tokens or self.thinking.is_hopeless:

@@ -18,7 +18,7 @@ from cotrail.evaluation.metrics.factual_errors import chain_faithfulness, explan
 from cotrail.faithfulness.rules import inferred, unified
 from cotrail.faithfulness.tasks import ChainRules, Task
 from cotrail.faithfulness.weighing import Inference, Vote, WeighedChain, Weighing
-from cotrail.systems.parts.tasks import SampledSettings, TaskSettings
+from cotrail.systems.parts.majority import SampledSettings, TaskSettings
 from cotrail.systems.rethinking.settings import RethinkingSettings
 
 

@@ -67,11 +67,6 @@ def page_front(comparison: Comparison) -> str:
     return _on_page(_front(comparison, comparison.front), "front") if comparison.front else ""
 
 
-def page_differences(comparison: Comparison) -> str:
-    """The differences of all pairs by the primary metric, with their intervals, as SVG in a page's colours."""
-    return _on_page(_differences(comparison), "differences")
-
-
 def _on_page(figure: "Figure", name: str) -> str:
     buffer = io.StringIO()
     _save(figure, buffer, "svg")
@@ -219,7 +214,7 @@ def comparison_values(comparison: Comparison, *, most: int = MOST_TRACED) -> dic
 
 def comparison_figures(comparison: Comparison) -> dict[str, str]:
     """Its figures; raises UnavailableError where matplotlib isn't installed."""
-    return {"front": page_front(comparison), "differences": page_differences(comparison)}
+    return {"front": page_front(comparison), "differences": _on_page(_differences(comparison), "differences")}
 
 
 def _listed(comparison: Comparison, pair: ComparedPair, most: int) -> ListedPair:

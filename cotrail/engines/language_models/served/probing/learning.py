@@ -28,8 +28,7 @@ from cotrail.engines.language_models.served.probing.abilities import (
     looking,
     thought_place,
 )
-from cotrail.engines.language_models.served.probing.fitting import Field, Fitted, fit
-from cotrail.engines.language_models.served.probing.probe import Probe
+from cotrail.engines.language_models.served.probing.probe import Field, Fitted, Probe, fit
 from cotrail.engines.language_models.served.protocols.wire_protocols import PROTOCOLS
 from cotrail.errors import InputError
 

@@ -6,7 +6,7 @@ import pytest
 
 from cotrail.core.ports.retriever import Knowledge
 from cotrail.engines.knowledge.store import KnowledgeStore
-from cotrail.engines.knowledge.wordnet.building import shipped
+from cotrail.engines.knowledge.wordnet import shipped
 from cotrail.errors import InputError
 from tests.cases import each_case
 from tests.unit.made_knowledge import animals

@@ -51,7 +51,7 @@ class KnowledgeStore:
 
                 return Wikidata(folder)
             case "wordnet":
-                from cotrail.engines.knowledge.wordnet.source import WordNet
+                from cotrail.engines.knowledge.wordnet import WordNet
 
                 return WordNet(folder)
             case "conceptnet":
@@ -80,7 +80,7 @@ class KnowledgeStore:
 
                 return build_conceptnet(files, folder, on_progress)
             case "wordnet" if len(files) <= 1:
-                from cotrail.engines.knowledge.wordnet.building import build_wordnet, shipped
+                from cotrail.engines.knowledge.wordnet import build_wordnet, shipped
 
                 return build_wordnet(files[0] if files else shipped(), folder)
         if source == TABLE:

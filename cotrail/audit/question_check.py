@@ -65,7 +65,8 @@ class _QuestionCheck:
 
     def steps(self) -> Iterator[Finding]:
         """Check each step, and that their sequence has no gaps or repetitions."""
-        around = self._around()
+        id_ = records.text(self.question, "id")
+        around = StepContext(question=id_, key=self.key, run=self.run, heads=self.heads, contents=self.contents)
         for rows in self.rows.steps:
             yield from check_step(rows, around)
         yield from self._sequences()
@@ -112,19 +113,6 @@ class _QuestionCheck:
                 if records.head_of(opened, ()) == self.rows.steps[0].step["previous"]:
                     return opened
         return stored
-
-    def _around(self) -> StepContext:
-        return StepContext(
-            question=records.text(self.question, "id"),
-            key=self.key,
-            run=self.run.id,
-            binding=self.run.binding,
-            shared_in=self.run.shared_in,
-            heads=self.heads,
-            contents=self.contents,
-            bundled=self.run.bundled,
-            guesses=self.run.guesses,
-        )
 
     def _sequences(self) -> Iterator[Finding]:
         expected = 0

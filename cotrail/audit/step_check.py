@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from cotrail.audit.asked_questions import RunContext
 from cotrail.audit.findings import Change, Finding
 from cotrail.audit.records import ENDED_STEPS, OPEN_STEPS, STEP, UNREADABLE, Row, StepRows, number, text
 from cotrail.audit.referenced_contents import ReferencedContents, References, edit_of, references_of_request
-from cotrail.audit.row_digests import GuessBudget, changed_column, earlier_attempts, step_digest
+from cotrail.audit.row_digests import changed_column, earlier_attempts, step_digest
 from cotrail.core.actions.generate import REASON
 from cotrail.core.actions.registry import KINDS, finds_paragraphs, fingerprint
-from cotrail.core.binding import Binding
 from cotrail.core.edits import given
 from cotrail.core.history import GIVEN
 from cotrail.core.prompt_records import chain_length
@@ -118,23 +118,16 @@ MOST_NAMED_RANKS = 100
 class StepContext(Struct, frozen=True, kw_only=True):
     """The question's and the run's data that a step is checked against.
 
-    question, key: the question's id and key; run: its run's id, empty where that is unknown.
-    binding: the input of fingerprints, None where the run's row can't be relied on.
-    shared_in: the experiment in which steps are shared.
+    question, key: the question's id and key.
     heads: all heads that the question has had, the first one before its first step.
-    contents: the contents that steps refer to; bundled: whether prompts are records too.
-    guesses: the budget for explaining findings.
+    contents: the contents that steps refer to.
     """
 
     question: str
     key: str
-    run: str
-    binding: Binding | None
-    shared_in: str | None
+    run: RunContext
     heads: Sequence[str]
     contents: ReferencedContents
-    bundled: bool
-    guesses: GuessBudget
 
 
 def check_step(rows: StepRows, around: StepContext) -> list[Finding]:
@@ -161,7 +154,7 @@ class _StepCheck:
             yield self._unsealed()
         else:
             yield from self.attempts.of_ended_step()
-        if self.around.run and self.step["run_id"] != self.around.run:
+        if self.around.run.id and self.step["run_id"] != self.around.run.id:
             yield self._found("steps", "changed", f"its run is {self.step['run_id']}", column="run_id")
 
     def belongings(self) -> Iterator[Finding]:
@@ -199,7 +192,7 @@ class _StepCheck:
     def _unsealed(self) -> Finding:
         """The finding for a digest that doesn't match: the changed row, as far as it can be determined."""
         recorded = text(self.step, "digest")
-        changed = changed_column(self.step, recorded, self._digest, self._values(), self.around.guesses)
+        changed = changed_column(self.step, recorded, self._digest, self._values(), self.around.run.guesses)
         if changed is not None and changed[0] == "sequence":
             return self._found("steps", "reordered", f"it was step {changed[1]}", column="sequence")
         if changed is not None:
@@ -228,9 +221,9 @@ class _StepCheck:
         return {
             "sequence": map(str, range(len(self.around.heads))),
             "id": {row["step_id"] for row in belonging},
-            "run_id": (self.around.run,),
+            "run_id": (self.around.run.id,),
             "question_id": (self.around.question,),
-            "shared_in": (self.around.shared_in,),
+            "shared_in": (self.around.run.shared_in,),
             "previous": self.around.heads,
             "kind": KINDS,
             "fingerprint": self._fingerprint(),
@@ -248,10 +241,10 @@ class _StepCheck:
 
         A step that a fork took over as given keeps the fingerprint of its origin, under another configuration.
         """
-        if self.around.binding is None or self.step["worker"] == GIVEN:
+        if self.around.run.binding is None or self.step["worker"] == GIVEN:
             return ()
         try:
-            return (fingerprint(self.around.contents.action(self.step), self.around.binding),)
+            return (fingerprint(self.around.contents.action(self.step), self.around.run.binding),)
         except UNREADABLE:
             return ()
 
@@ -316,7 +309,7 @@ class _StepCheck:
     def _bundled(self, digest: str | None) -> Iterator[Finding]:
         """Check the prompt's text in a bundle."""
         rows = self.rows.prompts
-        due = int(self.around.bundled and digest is not None)
+        due = int(self.around.run.bundled and digest is not None)
         if len(rows) < due:
             yield self._found("prompts", "removed", "every reason and read step has one")
         for _ in rows[due:]:

@@ -73,11 +73,6 @@ def read_checkpoint(output: Path) -> Checkpoint | None:
         ) from error
 
 
-def write_checkpoint(output: Path, state: Checkpoint) -> None:
-    """Replace the checkpoint atomically; it is on disk before this returns."""
-    write_whole(checkpoint_path(output), [msgspec.json.encode(state), b"\n"])
-
-
 def combined_digest(paths: Sequence[Path]) -> "hashlib._Hash":
     """Digest over the files' contents in this order, regardless of their names; further files can be added to it."""
     digest = hashlib.sha256()
@@ -241,7 +236,7 @@ class _Builder:
         # This order makes a crash harmless: a state on disk must never describe data that isn't there yet.
         self._draft.flush()
         os.fsync(self._draft.fileno())
-        write_checkpoint(output, self._state)
+        write_whole(checkpoint_path(output), [msgspec.json.encode(self._state), b"\n"])
 
     def _go_back(self, output: Path) -> None:
         """Truncate the unfinished corpus to the checkpoint, and collect the ids of the paragraphs that it holds."""

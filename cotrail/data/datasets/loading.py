@@ -183,7 +183,8 @@ def sample_file(dataset: str, path: Path, development: int, test: int, seed: int
 
     An IIRC question comes with its passage, without the passage's other questions.
     """
-    records = list(read_records(dataset, path, _any_paragraph))
+    # Gold paragraphs that are given by id get placeholders: a draw doesn't need the corpus.
+    records = list(read_records(dataset, path, lambda ids: {id_: Paragraph(id=id_, title="", text="") for id_ in ids}))
     first, second = drawn(records, lambda record: record.annotated.question.id, development, test, seed)
     return _content(dataset, path, first), _content(dataset, path, second)
 
@@ -201,8 +202,3 @@ def _content(dataset: str, path: Path, records: Iterable[spec.QuestionRecord]) -
     if form.format.is_list:
         return b"[" + b",\n".join(stripped) + b"]\n"
     return b"".join(raw + b"\n" for raw in stripped)
-
-
-def _any_paragraph(ids: Sequence[str]) -> dict[str, Paragraph]:
-    """Placeholders for gold paragraphs given by id: a draw doesn't need the corpus."""
-    return {id_: Paragraph(id=id_, title="", text="") for id_ in ids}

@@ -28,17 +28,13 @@ class TempQuestion(Struct, frozen=True):
     types: tuple[str, ...] = msgspec.field(name="Type")
     signals: tuple[str, ...] = msgspec.field(name="Temporal signal", default=())
 
-    @property
-    def is_implicit(self) -> bool:
-        """Return whether the question refers to its time implicitly, by an event."""
-        return any(each.rstrip(":") == "Implicit" for each in self.types)
-
 
 def read(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
     """Read the implicit questions with one answer, without the paper's prompt; `signal` is of kind e.g. `OVERLAP`."""
     for place, raw in entries(path, DatasetError):
         entry = decode(raw, TempQuestion, place, DatasetError)
-        if entry.is_implicit and len(entry.answers) == 1 and str(entry.id) not in PROMPT_IDS:
+        is_implicit = any(each.rstrip(":") == "Implicit" for each in entry.types)
+        if is_implicit and len(entry.answers) == 1 and str(entry.id) not in PROMPT_IDS:
             question = Question(
                 id=str(entry.id),
                 text=entry.question,

@@ -41,6 +41,7 @@ Judgments = Mapping[str, Mapping[str, Judgment]]
 
 
 def _trec_lines(path: Path) -> Iterator[Judgment]:
+    """The judgments of a file of lines `question iteration document grade`, with any white space between."""
     for place, raw in lines(path, DatasetError):
         cells = line_text(raw, place, DatasetError).split()
         if len(cells) != 4:

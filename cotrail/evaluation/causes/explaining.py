@@ -174,7 +174,7 @@ def _reader(record: QuestionRecord, fates: Fates) -> str:
 
 
 def _never_found(record: QuestionRecord, fates: Fates) -> str:
-    missing = [fate for fate in fates if not fate.is_found]
+    missing = [fate for fate in fates if fate.found is None and not fate.is_shown]
     if not missing:
         return ""
     where = f"in any result of {_searches(record.searches)}" if record.searches else "there: no search was made"

@@ -110,11 +110,6 @@ class GoldFate(Struct, frozen=True, kw_only=True):
         return self.gold.title or self.gold.text[:LONGEST_NAME] or self.gold.id
 
     @property
-    def is_found(self) -> bool:
-        """Whether a search found it; what a prompt shows without a search counts too."""
-        return self.found is not None or self.is_shown
-
-    @property
     def is_shown(self) -> bool:
         """Whether a model saw any of it."""
         return bool(self.seen)

@@ -301,7 +301,8 @@ def _of_ends(plan: Plan, facts: RunFacts) -> Iterator[str]:
             if limit is not None and before is not None and limit != before:
                 yield f"the {of} budget of {name} was raised to {limit:,g}, and {before:,g} was planned"
     size = count(facts.questions.count, "question")
-    others = {end: number for end, number in facts.ends.items() if _is_rule(end) and not _is_planned(plan, end)}
+    of_the_run = [end for end in facts.ends if end.startswith((f"{LIMIT}{RUN}", UNTIL))]
+    others = {end: facts.ends[end] for end in of_the_run if not _is_planned(plan, end)}
     if others:
         yield f"a limit that the plan doesn't have ended questions: {shown_ends(others)}"
     if facts.cancelled:
@@ -342,11 +343,6 @@ def _of_comparison(facts: RunFacts) -> Iterator[str]:
 
 def _were(number: int) -> str:
     return "was" if number == 1 else "were"
-
-
-def _is_rule(end: str) -> bool:
-    """Whether a rule of the whole run ended the question, not one of its system's."""
-    return end.startswith((f"{LIMIT}{RUN}", UNTIL))
 
 
 def _is_planned(plan: Plan, end: str) -> bool:

@@ -12,7 +12,6 @@ from msgspec import Meta
 
 from cotrail.common.answer_normalization import normalized
 from cotrail.common.humanize import Positive, Temperature
-from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.demonstrations import QUESTION, Shots
 from cotrail.core.prompts import Asked, Prompt, Shown, Turn, user
 from cotrail.core.questions import Paragraph, Question, QuestionSort
@@ -143,11 +142,6 @@ def parts_by_answers(final: str, path: Sequence[Node]) -> tuple[Mark, ...]:
 def without_marks(final: str) -> str:
     """The final content without its marks."""
     return _MARKS.sub("", final).strip()
-
-
-def stated_finally(final: str) -> str:
-    """The answer that a final content states behind "answer is", without marks; empty where it states none."""
-    return stated_answer(" ".join(without_marks(final).split())) or ""
 
 
 def _numbers(marks: str, most: int) -> Iterator[int]:

@@ -15,6 +15,7 @@ from cotrail.common.answer_normalization import contained, normalized, rouge_l
 from cotrail.core.actions.embed import Embed, Rate
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.retrieve import Retrieve
+from cotrail.core.answer_extraction import stated_answer
 from cotrail.core.demonstrations import AnswerForm, Shots
 from cotrail.core.generation import Capability
 from cotrail.core.ports.encoders import DUPLICATE_RATER, EMBEDDER, ENTAILER
@@ -257,7 +258,7 @@ def answer(final: str, tree: GrowingTree, settings: SearChainSettings, limit: st
             nodes=tuple(tree.nodes),
             path=tuple(node.number for node in path),
             final=final,
-            stated=prompts.stated_finally(final),
+            stated=stated_answer(" ".join(prompts.without_marks(final).split())) or "",
             marks=tree.marks,
             oddities=tuple(tree.violations),
             rounds=tree.rounds,

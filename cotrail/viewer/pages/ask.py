@@ -122,20 +122,16 @@ def begin_again(run: str, question: str, step: int, typed: Typed) -> Shown | GoT
 
 
 def _form(parts: StepParts, typed: Typed, problem: str = "") -> Shown:
+    settable = {"temperature": parts.temperature, "seed": parts.seed, **parts.settings}
     values = {
         "parts": parts,
         "typed": typed,
         "problem": problem,
         "models": _models(parts.model),
         "steps": [reported_step(each) for each in parts.steps],
-        "settings": [(name, msgspec.json.encode(value).decode()) for name, value in _settable(parts).items()],
+        "settings": [(name, msgspec.json.encode(value).decode()) for name, value in settable.items()],
     }
     return Shown(template="again.html", section="runs", values=values)
-
-
-def _settable(parts: StepParts) -> dict[str, Any]:
-    """What may stand in the lines of settings, with what it is now."""
-    return {"temperature": parts.temperature, "seed": parts.seed, **parts.settings}
 
 
 def _models(current: str) -> list[str]:

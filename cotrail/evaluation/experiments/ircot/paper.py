@@ -238,6 +238,7 @@ def read_cell(cell: Cell, run: RecordedRun) -> CellResult:
     """The results of a recorded run."""
     all_of_it = tuple(run.questions)
     questions = [each for each in all_of_it if each.asked]
+    may_be_shown = cell.stage == "test" and cell.line.reader == "cot" and cell.demonstration_set == 1
     marked = {chain.question_id: untrue(chain) for chain in run.annotations}
     return CellResult(
         cell=cell,
@@ -249,12 +250,8 @@ def read_cell(cell: Cell, run: RecordedRun) -> CellResult:
         unasked=run.unasked,
         cost=run.cost,
         factual_errors=factual_errors(run.annotations),
-        chains={each.key: _chain(each, marked) for each in questions if each.chain and _may_be_shown(cell)},
+        chains={each.key: _chain(each, marked) for each in questions if each.chain and may_be_shown},
     )
-
-
-def _may_be_shown(cell: Cell) -> bool:
-    return cell.stage == "test" and cell.line.reader == "cot" and cell.demonstration_set == 1
 
 
 def _chain(question: RecordedQuestion, marked: Mapping[str, frozenset[int]]) -> ExampleChain:

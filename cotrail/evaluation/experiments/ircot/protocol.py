@@ -117,7 +117,7 @@ class IRCoTExperiment(Experiment, frozen=True, kw_only=True, tag="ircot"):
         for dataset, files in self.datasets.items():
             demonstrations = files.demonstrations
             if (
-                self._has_styles
+                len(set(map(self.style_of, self.model_names))) > 1
                 and isinstance(demonstrations, DemonstrationFiles)
                 and "{style}" not in demonstrations.cot
             ):
@@ -147,10 +147,6 @@ class IRCoTExperiment(Experiment, frozen=True, kw_only=True, tag="ircot"):
         if isinstance(files.demonstrations, DemonstrationFiles):
             return files.demonstrations.titles is not None
         return self.published_as(name) == "iirc"
-
-    @property
-    def _has_styles(self) -> bool:
-        return len(set(map(self.style_of, self.model_names))) > 1
 
     def _use(self, model: str) -> ModelUse:
         return next(use for use in self._uses if use.name == model)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.data.corpora.files import read_corpus
-from cotrail.data.datasets.frames import titles_of
 from cotrail.data.datasets.loading import load_questions, sample_file, suffix
+from cotrail.data.datasets.open_domain import titles_of
 from cotrail.data.datasets.registry import DATASETS, datasets_in
 from cotrail.data.datasets.spec import id_of
 from cotrail.errors import DatasetError

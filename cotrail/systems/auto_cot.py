@@ -46,16 +46,13 @@ def auto_cot(question: Question, shots: Shots, settings: AutoCoTSettings) -> Sys
     return Answer(text=behind_answer_is(chain) or "", sentences=sentences(chain))
 
 
-def step_bounds(question: Question, settings: AutoCoTSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
-    """See `SystemSpec`."""
-    return (StepBound(kind="reason", times=1, output=settings.max_tokens, form=AnswerForm.COT),)
-
-
 SPEC = SystemSpec(
     **description("auto-cot"),
     settings=AutoCoTSettings,
     open=auto_cot,
     needs=always(Needs(forms=frozenset({AnswerForm.COT}))),
-    step_bounds=step_bounds,
+    step_bounds=lambda _, settings: (
+        StepBound(kind="reason", times=1, output=settings.max_tokens, form=AnswerForm.COT),
+    ),
 )
 SPECS = (SPEC,)

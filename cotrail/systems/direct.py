@@ -35,16 +35,13 @@ def direct(question: Question, shots: Shots, settings: DirectSettings) -> System
     return Answer(text=stated_or_all(said))
 
 
-def step_bounds(question: Question, settings: DirectSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
-    """See `SystemSpec`."""
-    return (StepBound(kind="read", times=1, output=settings.max_tokens, words=words_in(OWN), form=AnswerForm.PROMPT),)
-
-
 SPEC = SystemSpec(
     **description("direct"),
     settings=DirectSettings,
     open=direct,
     needs=always(Needs(words=OWN, capabilities=frozenset({"turns"}))),
-    step_bounds=step_bounds,
+    step_bounds=lambda _, settings: (
+        StepBound(kind="read", times=1, output=settings.max_tokens, words=words_in(OWN), form=AnswerForm.PROMPT),
+    ),
 )
 SPECS = (SPEC,)

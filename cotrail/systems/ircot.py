@@ -150,11 +150,6 @@ def chain_answer(sentences: tuple[str, ...], *, empty: bool) -> str:
     return chain if stated is None else stated
 
 
-def run_needs(settings: IRCoTSettings) -> Needs:
-    """Chains, a reader and a corpus."""
-    return Needs(forms=settings.reading.forms | {AnswerForm.COT}, corpus=True)
-
-
 def step_bounds(question: Question, settings: IRCoTSettings) -> tuple[StepBound, ...]:
     """See `SystemSpec`: a search before each sentence."""
     sentences, words = settings.max_sentences, settings.retrieval.most_words
@@ -184,7 +179,7 @@ SPEC = SystemSpec(
     **description("ircot"),
     settings=IRCoTSettings,
     open=ircot,
-    needs=run_needs,
+    needs=lambda settings: Needs(forms=settings.reading.forms | {AnswerForm.COT}, corpus=True),
     released=released,
     readerless=True,
     counts="interleaved",

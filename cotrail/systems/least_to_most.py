@@ -91,11 +91,6 @@ def answering(prompt: Prompt, settings: LeastToMostSettings) -> Reason:
     return Reason(prompt=prompt, max_tokens=settings.max_answer_tokens, until="line", temperature=settings.temperature)
 
 
-def run_needs(settings: LeastToMostSettings) -> Needs:
-    """Prompts are plain text; a corpus where it searches."""
-    return Needs(words=OWN, corpus=settings.retrieve)
-
-
 def step_bounds(question: Question, settings: LeastToMostSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: a plan, and an answer to each sub-question and to the question."""
     asked, answer = settings.sub_questions + 1, settings.max_answer_tokens
@@ -113,7 +108,7 @@ SPEC = SystemSpec(
     **description("least-to-most"),
     settings=LeastToMostSettings,
     open=least_to_most,
-    needs=run_needs,
+    needs=lambda settings: Needs(words=OWN, corpus=settings.retrieve),
     step_bounds=step_bounds,
 )
 SPECS = (SPEC,)

@@ -99,11 +99,6 @@ def extracted(prompt: Prompt, solution: str, shots: Shots, settings: PlanAndSolv
     return stated_or_all((yield from last_text(reading)))
 
 
-def run_needs(settings: PlanAndSolveSettings) -> Needs:
-    """A model that takes conversations, and a corpus where it searches."""
-    return Needs(words=OWN, corpus=settings.retrieve, capabilities=frozenset({"turns"}))
-
-
 def step_bounds(question: Question, settings: PlanAndSolveSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: a plan, a round of searches, a solution and an answer."""
     texts, count = (2, settings.sub_questions) if settings.retrieve else (1, 0)
@@ -119,7 +114,7 @@ SPEC = SystemSpec(
     **description("plan-and-solve"),
     settings=PlanAndSolveSettings,
     open=plan_and_solve,
-    needs=run_needs,
+    needs=lambda settings: Needs(words=OWN, corpus=settings.retrieve, capabilities=frozenset({"turns"})),
     step_bounds=step_bounds,
 )
 SPECS = (SPEC,)

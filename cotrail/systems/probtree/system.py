@@ -256,11 +256,6 @@ class Answering(Struct, frozen=True):
         )
 
 
-def run_needs(settings: ProbTreeSettings) -> Needs:
-    """The probabilities of what the model writes, and a corpus where answers are from paragraphs."""
-    return Needs(words=OWN, corpus=settings.open, capabilities=frozenset({"scores"}))
-
-
 def step_bounds(question: Question, settings: ProbTreeSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`: every question has three answers at most, and searches for itself and what it refers to."""
     questions, form = settings.max_questions, AnswerForm.PROMPT
@@ -277,7 +272,7 @@ SPEC = SystemSpec(
     **description("probtree"),
     settings=ProbTreeSettings,
     open=probtree,
-    needs=run_needs,
+    needs=lambda settings: Needs(words=OWN, corpus=settings.open, capabilities=frozenset({"scores"})),
     details=QuestionTree,
     step_bounds=step_bounds,
 )

@@ -19,7 +19,7 @@ from cotrail.systems.parts.rules import Limited, StepBound, words_in
 from cotrail.systems.parts.steps import texts_before, texts_of
 from cotrail.systems.react import react as acting
 from cotrail.systems.react.react import STEPS, ReActSettings, react
-from cotrail.systems.spec import Needs, SystemSpec, description
+from cotrail.systems.spec import SystemSpec, description
 
 CHAINS = own_words("react_chains")
 OWN: Mapping[str, str] = dict(sorted({**acting.OWN, **CHAINS}.items()))
@@ -101,11 +101,6 @@ def voted_by(chains: tuple[str, ...]) -> Voted:
     return Voted(chains=chains, votes=majority(behind(chain, "\nAnswer:") or "" for chain in chains))
 
 
-def run_needs(settings: BackOffSettings) -> Needs:
-    """What ReAct needs, and several chains."""
-    return replace(acting.SPEC.needs(settings.react), words=OWN, samples=True)
-
-
 def step_bounds(question: Question, settings: BackOffSettings) -> tuple[StepBound, ...]:
     """See `SystemSpec`."""
     count, output = settings.chains, settings.max_chain_tokens
@@ -118,7 +113,7 @@ SPEC = SystemSpec(
     **description("react-self-consistency"),
     settings=BackOffSettings,
     open=react_self_consistency,
-    needs=run_needs,
+    needs=lambda settings: replace(acting.SPEC.needs(settings.react), words=OWN, samples=True),
     step_bounds=step_bounds,
     details=Votes,
 )

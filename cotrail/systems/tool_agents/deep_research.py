@@ -127,11 +127,6 @@ RESEARCH: Tool = described("research", "Has a researcher look into one topic and
 COMPLETE: Tool = described("research_complete", "Ends the research: enough is known.", NoArguments)
 
 
-def run_needs(settings: DeepResearchSettings) -> Needs:
-    """A model that calls tools, and a corpus."""
-    return Needs(words=OWN, corpus=True, capabilities=loop.calling_needs(settings.calls))
-
-
 def step_bounds(question: Question, settings: DeepResearchSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     researchers = settings.rounds * settings.researchers
@@ -151,7 +146,7 @@ SPEC = SystemSpec(
     **description("deep-research"),
     settings=DeepResearchSettings,
     open=deep_research,
-    needs=run_needs,
+    needs=lambda settings: Needs(words=OWN, corpus=True, capabilities=loop.calling_needs(settings.calls)),
     step_bounds=step_bounds,
 )
 SPECS = (SPEC,)

@@ -13,7 +13,6 @@ from cotrail.core.questions import Question
 from cotrail.core.system import Answer, System
 from cotrail.systems.parts.answers import boxed
 from cotrail.systems.parts.prompting import own_words, worded
-from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.parts.searching import SearchSettings
 from cotrail.systems.spec import Needs, SystemSpec, description
 from cotrail.systems.tool_agents.loop import PAIRED, Bounds, Drawn, Way, most_looped, schemas, tool_loop
@@ -64,12 +63,11 @@ def run_needs(settings: ReCallSettings) -> Needs:
     return Needs(words=OWN, corpus=True, capabilities=frozenset({"turns", *continued}))  # type: ignore[arg-type]
 
 
-def step_bounds(question: Question, settings: ReCallSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
-    """See `SystemSpec`."""
-    return most_looped(settings.turns, settings.max_tokens, settings.search)
-
-
 SPEC = SystemSpec(
-    **description("recall"), settings=ReCallSettings, open=recall, needs=run_needs, step_bounds=step_bounds
+    **description("recall"),
+    settings=ReCallSettings,
+    open=recall,
+    needs=run_needs,
+    step_bounds=lambda _, settings: most_looped(settings.turns, settings.max_tokens, settings.search),
 )
 SPECS = (SPEC,)

@@ -104,11 +104,6 @@ def labelled(text: str) -> str:
     return behind(text, "answer:") or text.strip()
 
 
-def run_needs(settings: ToolAgentSettings) -> Needs:
-    """A model that calls tools, and a corpus."""
-    return Needs(words=OWN, corpus=True, capabilities=loop.calling_needs(settings.calls))
-
-
 def step_bounds(question: Question, settings: ToolAgentSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
     """See `SystemSpec`."""
     looped = loop.most_looped(settings.turns, settings.max_tokens, settings.search)
@@ -120,6 +115,10 @@ def step_bounds(question: Question, settings: ToolAgentSettings) -> tuple[StepBo
 
 
 SPEC = SystemSpec(
-    **description("tool-agent"), settings=ToolAgentSettings, open=tool_agent, needs=run_needs, step_bounds=step_bounds
+    **description("tool-agent"),
+    settings=ToolAgentSettings,
+    open=tool_agent,
+    needs=lambda settings: Needs(words=OWN, corpus=True, capabilities=loop.calling_needs(settings.calls)),
+    step_bounds=step_bounds,
 )
 SPECS = (SPEC,)

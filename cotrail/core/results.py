@@ -115,12 +115,10 @@ class Retrieved(Result, frozen=True, kw_only=True):
 
     @property
     def characters(self) -> int:
-        """See `Result`."""
         return sum(len(hit.paragraph.id) + len(hit.paragraph.title) + len(hit.paragraph.text) for hit in self.hits)
 
     @property
     def numbers(self) -> Iterable[float]:
-        """See `Result`."""
         return (score for hit in self.hits for score in (hit.score, *(each.score for each in hit.lists)))
 
     @property
@@ -131,7 +129,6 @@ class Retrieved(Result, frozen=True, kw_only=True):
         )
 
     def recorded(self) -> Json:
-        """See `Result`."""
         counted: Json = {"hits": len(self.hits), "digest": self.digest}
         if not any(hit.lists for hit in self.hits):
             return counted
@@ -218,7 +215,6 @@ class Generated(Result, frozen=True, kw_only=True):
 
     @property
     def numbers(self) -> Iterable[float]:
-        """See `Result`."""
         return (probability for _, probability in self.tokens)
 
     def recorded(self) -> Json:
@@ -228,7 +224,6 @@ class Generated(Result, frozen=True, kw_only=True):
 
     @property
     def token_counts(self) -> dict[str, int]:
-        """See `Result`."""
         return {
             "prompt_tokens": self.prompt_tokens,
             "cached_prompt_tokens": self.cached_prompt_tokens,
@@ -237,7 +232,6 @@ class Generated(Result, frozen=True, kw_only=True):
 
     @property
     def all_token_counts(self) -> Iterable[int]:
-        """See `Result`."""
         further = (self.cache_written_tokens, self.thought_tokens, self.drafted_tokens, self.accepted_tokens)
         return (*self.token_counts.values(), *further)
 

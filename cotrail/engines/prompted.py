@@ -50,7 +50,6 @@ class Prompted(Struct, frozen=True):
         return f"{model_identity(name, hashlib.sha256(canonical(self.prompt)).hexdigest())}+{model}"
 
     def open(self, name: str, profile: Profile, open_model: Callable[[], LanguageModel]) -> Any:  # noqa: ARG002 - the model's own
-        """See `OpensEngine`."""
         model = open_model()
         return self.opens(model, self.identity(name, model.identity))
 

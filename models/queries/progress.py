@@ -114,7 +114,6 @@ class Progress(Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> RunState:
-        """See `cotrail.models.queries.runs.state_of`."""
         return state_of(self.desired_state, self.questions, stopped=self.stopped)
 
     def tokens(self, name: str) -> int:

@@ -166,7 +166,6 @@ class RunSummary(Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> RunState:
-        """See `state_of`."""
         return state_of(self.run.desired_state, self.questions, stopped=self.stopped)
 
 

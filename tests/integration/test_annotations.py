@@ -23,8 +23,8 @@ from cotrail.core.questions import GoldParagraph, Hit, Paragraph, Question
 from cotrail.core.results import Retrieved
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.evaluation.experiments.ircot.cells import CellResult, ExampleChain
-from cotrail.evaluation.experiments.ircot.lines import examples
 from cotrail.evaluation.experiments.ircot.paper import read_cell
+from cotrail.evaluation.experiments.ircot.tables import examples
 from cotrail.evaluation.metrics.factual_errors import SentenceMark, factual_errors
 from cotrail.models.commands.annotating import forget_annotation, record_annotations
 from cotrail.models.commands.submission import submit

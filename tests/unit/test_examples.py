@@ -8,9 +8,8 @@ from rich.console import Console
 
 from cotrail.cli.commands.experiment import print_report
 from cotrail.evaluation.experiments.ircot.cells import CellResult, ExampleChain
-from cotrail.evaluation.experiments.ircot.lines import contrasts, examples
 from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
-from cotrail.evaluation.experiments.ircot.tables import build_tables
+from cotrail.evaluation.experiments.ircot.tables import build_tables, contrasts, examples
 from cotrail.evaluation.metrics.factual_errors import AnnotatedChain, SentenceMark, untrue
 from cotrail.services.results.reports.documents import report_page
 from cotrail.services.results.reports.sheets import as_markdown, sheet

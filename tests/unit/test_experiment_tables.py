@@ -12,10 +12,9 @@ from cotrail.cli.commands.experiment import print_report
 from cotrail.evaluation.comparison.differences import anytime_interval, difference_interval
 from cotrail.evaluation.experiments.costs import Work, cost
 from cotrail.evaluation.experiments.ircot.cells import NAMES, CellResult, in_order, names_in, parameters
-from cotrail.evaluation.experiments.ircot.lines import mean_score, question_means
 from cotrail.evaluation.experiments.ircot.paper import PAPER
 from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
-from cotrail.evaluation.experiments.ircot.tables import build_tables
+from cotrail.evaluation.experiments.ircot.tables import build_tables, mean_score, question_means
 from cotrail.evaluation.experiments.report_tables import (
     Column,
     EMAndF1,

@@ -42,7 +42,7 @@ from cotrail.systems.judge.judgement import verdict_schema
 from cotrail.systems.judge.rubric import built_in
 from cotrail.systems.judge.system import unused_mark
 from cotrail.systems.parts.retrieval import RetrievalSettings, collect
-from cotrail.systems.rethinking.fact_generation import entities
+from cotrail.systems.rethinking.evidence import entities
 from cotrail.systems.searchain.chain_of_query import read_chain
 from cotrail.systems.searchain.prompts import marked_parts, parts_by_answers
 from cotrail.systems.searchain.tree import Node

@@ -19,7 +19,7 @@ from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.faithfulness.weighing import NO_EVIDENCE, ChosenFact, Weighing
 from cotrail.systems.parts.reading import ReaderSettings
 from cotrail.systems.registry import find_system
-from cotrail.systems.rethinking.fact_generation import entity_question
+from cotrail.systems.rethinking.evidence import entity_question
 from cotrail.systems.rethinking.settings import RethinkingSettings
 from tests.cases import each_case
 from tests.replay.driving import BINDING, FAILURE, MadeUp, Trace, replayed

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cotrail.systems.rethinking.fact_generation import entities
+from cotrail.systems.rethinking.evidence import entities
 from tests.cases import each_case
 
 FOUND = {

@@ -402,7 +402,6 @@ class Judge(Prompted, frozen=True, kw_only=True):
 
     @property
     def form(self) -> Form:
-        """See `Prompted`."""
         return Form(schema=self.schema, choices=self.choices, decides="verdict")
 
 

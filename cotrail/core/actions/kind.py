@@ -37,7 +37,6 @@ class UnreadResult(Result, frozen=True, kw_only=True):
     result: Any
 
     def recorded(self) -> Any:
-        """See `Result`."""
         return self.result
 
 
@@ -173,17 +172,15 @@ class Referring(Generic[A]):
         self._written = msgspec.defstruct(f"_Written{type_.__name__}", written, forbid_unknown_fields=True)
 
     def paragraphs(self, action: A) -> tuple[Paragraph, ...]:
-        """See `ActionKind`."""
         value = getattr(action, self._field)
         return value if isinstance(value, tuple) else (value,)
 
     def request(self, action: A) -> Json:
-        """See `ActionKind`."""
         fields = {name: getattr(action, name) for name in self._others}
         return {**fields, "paragraphs": [each.digest for each in self.paragraphs(action)]}
 
     def read_back(self, request: Json, stored: Stored) -> A:
-        """See `ActionKind`."""
+        """The action that a request wrote down; see `ActionKind`."""
         record = structs.asdict(msgspec.convert(request, self._written))
         paragraphs: Any = stored.referred(record.pop("paragraphs"))
         if self._field != "paragraphs":

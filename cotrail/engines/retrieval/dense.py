@@ -49,7 +49,6 @@ class MappedVectors:
     def nearest(
         self, vector: Vector, count: int, titles: tuple[str, ...], filter_: str
     ) -> list[tuple[float, Paragraph]]:
-        """See `VectorIndex`."""
         if titles or filter_:
             rows = [self._rows[each] for each in self._words.among(titles, filter_)]
         else:

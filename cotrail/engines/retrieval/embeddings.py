@@ -109,7 +109,6 @@ class HybridRetriever:
 
     @property
     def revision(self) -> str:
-        """The digest of everything that decides a search's result."""
         return self.manifest.revision
 
     def search(self, request: SearchRequest) -> tuple[Hit, ...]:
@@ -133,11 +132,9 @@ class HybridRetriever:
         return picked(hits, request.titles) if after else hits
 
     def paragraphs(self, ids: Sequence[str]) -> dict[str, Paragraph]:
-        """The paragraphs of these ids, by id; unknown ids are left out."""
         return self._words.paragraphs(ids)
 
     def titled(self, title: str) -> tuple[Paragraph, ...]:
-        """The paragraphs of exactly this title, by id."""
         return self._words.titled(title)
 
     def every(self) -> Iterator[Paragraph]:

@@ -176,7 +176,6 @@ class FolderStore:
         return open_index(existing_corpus(self._folder, name), self._models)
 
     def manifests(self) -> dict[str, IndexManifest]:
-        """The manifests of the corpora by name, sorted."""
         return dict(corpora(self._folder))
 
     def remove(self, name: str) -> None:
@@ -188,7 +187,6 @@ class FolderStore:
             shutil.rmtree(directory)
 
     def extent(self, name: str) -> Extent:
-        """The size of the folder, and when its manifest was written."""
         directory = existing_corpus(self._folder, name)
         size = sum(file.stat().st_size for file in directory.rglob("*") if file.is_file())
         built_at = datetime.fromtimestamp((directory / FILE_NAME).stat().st_mtime, UTC)
@@ -203,7 +201,6 @@ class JoinedStores:
         self._folder = folder
 
     def build(self, name: str, paragraphs: Iterable[Paragraph], new: NewIndex = DEFAULT_INDEX) -> IndexManifest:
-        """Indexes the paragraphs on the server, or in the folder where an engine is named whose indexes are folders."""
         if new.engine is None or isinstance(find_engine(new.engine), ServerEngine):
             return self._server.build(name, paragraphs, new)
         if name in self._server.manifests():
@@ -221,7 +218,6 @@ class JoinedStores:
             return self._keeping(name).open(name)
 
     def manifests(self) -> dict[str, IndexManifest]:
-        """The manifests of both by name, sorted."""
         return dict(sorted((self._folder.manifests() | self._server.manifests()).items()))
 
     def remove(self, name: str) -> None:
@@ -229,7 +225,6 @@ class JoinedStores:
         self._keeping(name).remove(name)
 
     def extent(self, name: str) -> Extent:
-        """The size and the age of a corpus that is there."""
         return self._keeping(name).extent(name)
 
     def _keeping(self, name: str) -> CorpusStore:
@@ -260,7 +255,6 @@ class RemoteCorpora:
             raise (unknown(name, self.manifests()) if self._servers else error) from None
 
     def manifests(self) -> dict[str, IndexManifest]:
-        """The corpora by name, sorted; no server is asked."""
         own = {name: manifest_of(server) for name, server in self._servers.items()}
         return dict(sorted((self._others.manifests() | own).items()))
 
@@ -270,7 +264,6 @@ class RemoteCorpora:
         self._others.remove(name)
 
     def extent(self, name: str) -> Extent:
-        """The size and the age of a corpus that is there; of one behind a server, the address alone."""
         server = self._servers.get(name)
         return Extent(location=server.url) if server else self._others.extent(name)
 

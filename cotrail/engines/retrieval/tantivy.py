@@ -202,7 +202,6 @@ class TantivyRetriever:
 
     @property
     def revision(self) -> str:
-        """The digest of everything that decides a search's result."""
         return self.manifest.revision
 
     def search(self, request: SearchRequest) -> tuple[Hit, ...]:
@@ -233,7 +232,6 @@ class TantivyRetriever:
         )
 
     def paragraphs(self, ids: Sequence[str]) -> dict[str, Paragraph]:
-        """The paragraphs of these ids, by id; unknown ids are left out."""
         if not ids:
             return {}
         query = tantivy.Query.term_set_query(self._schema, "id", list(ids))
@@ -241,7 +239,6 @@ class TantivyRetriever:
         return {paragraph.id: paragraph for paragraph in (self._load(address) for _, address in hits)}
 
     def titled(self, title: str) -> tuple[Paragraph, ...]:
-        """The paragraphs of exactly this title, by id."""
         query = tantivy.Query.term_query(self._schema, "whole_title", title, "basic")
         hits = self._searcher.search(query, limit=MAX_OF_A_TITLE, count=False).hits
         return tuple(sorted((self._load(address) for _, address in hits), key=lambda paragraph: paragraph.id))
@@ -262,7 +259,6 @@ class TantivyRetriever:
             raise StepError(f"the filter {cut(filter_, 100)!r} can't be read ({error}); see Lucene's syntax") from error
 
     def every(self) -> Iterator[Paragraph]:
-        """All paragraphs, in the order of the index."""
         for segment in range(self._searcher.num_segments):
             with suppress(ValueError):  # behind the last one
                 for place in itertools.count():

@@ -28,11 +28,9 @@ class _Pieces(RawIOBase):
         self._written = bytearray()
 
     def writable(self) -> bool:
-        """See `RawIOBase`."""
         return True
 
     def write(self, piece: Any) -> int:
-        """See `RawIOBase`."""
         self._written += piece
         return len(piece)
 

@@ -196,7 +196,6 @@ class AskRequest(RunRequest, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     @property
     def asked(self) -> Question:
-        """See `RunRequest`."""
         return Question(id=ASKED_ID, text=self.question)
 
     @property

@@ -1,17 +1,224 @@
 """Evidence for facts: looked up, and compared with them (Rethinking with Retrieval, sections 4.2 to 4.4)."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from cotrail.common.answer_normalization import normalized
+from cotrail.common.toml_files import read_toml
 from cotrail.core.actions.embed import Embed
 from cotrail.core.actions.entail import Entail
+from cotrail.core.actions.generate import Read, Reason
 from cotrail.core.actions.retrieve import Lookup, Retrieve
-from cotrail.core.questions import GoldParagraph, Paragraph, Question
+from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations, Shots
+from cotrail.core.questions import GoldParagraph, Paragraph, Question, passage_of
 from cotrail.core.results import Embedded, Entailed, Retrieved
 from cotrail.core.system import Part
-from cotrail.faithfulness.weighing import ChosenFact, Evidence, Scores, fact_score
-from cotrail.systems.parts.prompting import brought
-from cotrail.systems.parts.steps import all_of
+from cotrail.faithfulness.weighing import ChosenFact, Evidence, Scores, Thresholds, fact_score
+from cotrail.systems.parts.prompting import brought, few_shot_prompt
+from cotrail.systems.parts.reading import ReaderSettings
+from cotrail.systems.parts.steps import all_of, texts_of
 from cotrail.systems.rethinking.settings import RethinkingSettings
+
+# Variant II of Rethinking with Retrieval: fact generation (section 5.3 and appendix A.4).
+
+# The questions of fact generation, and the demonstrations of asking and answering them (appendix A.4).
+
+UNKNOWN = "unknown"
+"""The answer where a paragraph doesn't hold one."""
+
+
+def entity_question(fact: str, entity: str) -> str:
+    """The prompt for a question about a part of a sentence."""
+    return f"Which question about this sentence has the answer '{entity}'? {fact}"
+
+
+def _asking(fact: str, entity: str, question: str) -> Demonstration:
+    return Demonstration(id=question, paragraphs=(), question=entity_question(fact, entity), answer=question)
+
+
+def _reading(text: str, question: str, answer: str, title: str = "", id: str = "") -> Demonstration:  # noqa: A002
+    paragraph = Paragraph(id=id, title=title, text=text) if id else passage_of(text)
+    return Demonstration(id=question, paragraphs=(paragraph,), question=question, answer=answer)
+
+
+_SHOWN = read_toml(Path(__file__).with_name("demonstrations.toml"))
+
+
+ENTITY_QUESTIONS = Demonstrations(items=tuple(_asking(**each) for each in _SHOWN["entity_questions"]))
+"""Demonstrations of questions about one part or another of a sentence."""
+
+SPANS = Demonstrations(items=tuple(_reading(**each) for each in _SHOWN["spans"]))
+"""Demonstrations of answers by the words of a paragraph."""
+
+
+class Entity(Struct, frozen=True):
+    """A part of a sentence; `start` is the place of its first character."""
+
+    text: str
+    start: int
+
+    def replaced(self, sentence: str, text: str) -> str:
+        """The sentence with another text in place of the entity, capitalised at the beginning of the sentence."""
+        replacement = text[:1].upper() + text[1:] if self.start == 0 else text
+        return sentence[: self.start] + replacement + sentence[self.start + len(self.text) :]
+
+
+_SMALL = (
+    "A|An|The|This|That|These|Those|It|Its|He|His|She|Her|They|Their|There|We|Our|You|Your|I|My|One|Some|Many|Most|"
+    "All|Both|Each|Every|No|Not|In|On|At|By|For|From|Of|To|With|As|And|Or|But|If|So|Thus|When|While|Where|Who|What|"
+    "Which|Why|How|After|Before|During|Since|Until|Is|Are|Was|Were|Has|Have|Had|Do|Does|Did|Can|Could|Will|Would|"
+    "However|Therefore|Although|Because|Also|According|Only"
+)
+"""Words that begin no name, though a sentence may begin with them."""
+
+_UPPER = "".join(letter for letter in map(chr, range(0x530)) if letter.isupper())
+_MONTH = (
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
+    r"|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec)\.?)"
+)
+_DAY = r"\d{1,2}(?:st|nd|rd|th)?(?!\d)"
+_YEAR = r"(?:,? \d{3,4}\b)"
+_FIGURES = r"\d+(?:,\d{3})*(?:\.\d+)?"
+_INITIALS = rf"(?:[{_UPPER}]\.){{1,20}}+(?=\s\w)"
+_NAME = rf"(?:{_INITIALS}|[{_UPPER}][\w&-]*+(?:['\u2019](?=\w)(?!s\b)[\w&-]*+)*)"
+_BETWEEN = r"(?:of the|of|de la|de|del|da|di|du|la|le|van der|van|von|bin|al|the)"
+
+_ENTITY = re.compile(
+    "|".join(
+        (
+            rf"\b{_MONTH} {_DAY}{_YEAR}?",
+            rf"\b{_DAY} (?:of )?{_MONTH}{_YEAR}?",
+            rf"\b{_MONTH}{_YEAR}",
+            rf"\b{_FIGURES} ?(?:BCE|BC|CE|AD)\b|\bAD {_FIGURES}",
+            rf"[$€£]?\b{_FIGURES}(?: (?:hundred|thousand|million|billion|trillion)\b|%|(?:st|nd|rd|th|s)\b)?",
+            r"\"[^\"]+\"|“[^”]{1,300}”",
+            rf"(?<![\w\u2019'-])(?!(?:{_SMALL})(?![\w-])){_NAME}(?: (?:{_BETWEEN} )?{_NAME})*",
+        )
+    )
+)
+"""Alternatives by precedence: of two that begin at one place the upper one matches."""
+
+MOST_ENTITIES = 100
+"""The most entities of a sentence: each becomes a question, which shows the whole sentence."""
+
+
+def entities(sentence: str) -> tuple[Entity, ...]:
+    """The first entities of the sentence in their order, each text once, at its first place."""
+    first: dict[str, Entity] = {}
+    for match in _ENTITY.finditer(sentence):
+        first.setdefault(match[0], Entity(match[0], match.start()))
+        if len(first) == MOST_ENTITIES:
+            break
+    return tuple(first.values())
+
+
+class _Draft(Struct, frozen=True, kw_only=True):
+    """A part of a fact that the fact's evidence may contradict, and a question about it."""
+
+    fact: str
+    entity: Entity
+    paragraph: Paragraph
+    question: str = ""
+
+
+def generate_facts(
+    facts: Sequence[ChosenFact], evidence: Mapping[str, Evidence], shots: Shots, settings: RethinkingSettings
+) -> Part[tuple[ChosenFact, ...]]:
+    """The facts; those that their evidence doesn't support are replaced by statements corrected by the evidence.
+
+    A statement replaces a fact if the evidence supports it (E >= T_e and C < T_c) and entails it more than the fact. Of
+    several the most entailed does, of equals the earliest.
+    """
+    # Each stage asks for all drafts at once, so that a question takes as many rounds of the model as there are stages.
+    drafts = _drafts(facts, evidence, settings.thresholds)
+    drafts = yield from _questioned(drafts, shots[AnswerForm.QUESTION], settings.reading)
+    drafts = yield from _answerable(drafts, shots[AnswerForm.SPAN], settings.reading)
+    statements = yield from _statements(drafts, shots[AnswerForm.SPAN], settings.reading)
+    judged = yield from all_of(
+        (Entail(premise=draft.paragraph, hypothesis=statement) for draft, statement in statements), Entailed
+    )
+    best: dict[str, tuple[str, Scores | Entailed]] = {
+        fact.text: (fact.text, evidence[fact.text].scores) for fact in facts
+    }
+    for (draft, statement), entailed in zip(statements, judged, strict=True):
+        if _supports(entailed, settings.thresholds) and entailed.entailment > best[draft.fact][1].entailment:
+            best[draft.fact] = statement, entailed
+    return tuple(_generated(fact, *best[fact.text]) for fact in facts)
+
+
+def _generated(fact: ChosenFact, statement: str, scores: Scores | Entailed) -> ChosenFact:
+    if statement == fact.text:
+        return fact
+    return replace(
+        fact, text=statement, origin="generated", entailment=scores.entailment, contradiction=scores.contradiction
+    )
+
+
+def _drafts(
+    facts: Iterable[ChosenFact], evidence: Mapping[str, Evidence], thresholds: Thresholds
+) -> tuple[_Draft, ...]:
+    """The entities of the facts that have evidence which doesn't support them."""
+    return tuple(
+        _Draft(fact=fact, entity=entity, paragraph=paragraph)
+        for fact in dict.fromkeys(fact.text for fact in facts)
+        if (paragraph := evidence[fact].paragraph) is not None and not _supports(evidence[fact].scores, thresholds)
+        for entity in entities(fact)
+    )
+
+
+def _supports(scores: Scores | Entailed, thresholds: Thresholds) -> bool:
+    return scores.entailment >= thresholds.entailment and scores.contradiction < thresholds.contradiction
+
+
+def _questioned(
+    drafts: tuple[_Draft, ...], demonstrations: Demonstrations, reading: ReaderSettings
+) -> Part[tuple[_Draft, ...]]:
+    """The drafts with a question about each entity; those for which the model writes none are left out."""
+    prompts = (
+        few_shot_prompt(demonstrations=demonstrations, question=entity_question(draft.fact, draft.entity.text))
+        for draft in drafts
+    )
+    questions = yield from texts_of(
+        Reason(prompt=prompt, max_tokens=reading.max_answer_tokens, until="line") for prompt in prompts
+    )
+    return tuple(replace(draft, question=text) for draft, text in zip(drafts, questions, strict=True) if text)
+
+
+def _answerable(
+    drafts: tuple[_Draft, ...], demonstrations: Demonstrations, reading: ReaderSettings
+) -> Part[tuple[_Draft, ...]]:
+    """The drafts whose question, asked of the fact itself, has the entity as its answer (Honovich et al., 2021)."""
+    answers = yield from texts_of(
+        _ask(draft.question, passage_of(draft.fact), demonstrations, reading) for draft in drafts
+    )
+    return tuple(
+        draft
+        for draft, answer in zip(drafts, answers, strict=True)
+        if normalized(answer) == normalized(draft.entity.text)
+    )
+
+
+def _statements(
+    drafts: tuple[_Draft, ...], demonstrations: Demonstrations, reading: ReaderSettings
+) -> Part[tuple[tuple[_Draft, str], ...]]:
+    """The facts with the evidence's answer in place of the entity, where that differs."""
+    answers = yield from texts_of(_ask(draft.question, draft.paragraph, demonstrations, reading) for draft in drafts)
+    stated = (
+        (draft, draft.entity.replaced(draft.fact, answer.removesuffix(".")))
+        for draft, answer in zip(drafts, answers, strict=True)
+        if normalized(answer) not in {"", UNKNOWN, normalized(draft.entity.text)}
+    )
+    return tuple(stated)
+
+
+def _ask(question: str, paragraph: Paragraph, demonstrations: Demonstrations, reading: ReaderSettings) -> Read:
+    prompt = few_shot_prompt(demonstrations=demonstrations, paragraphs=(paragraph,), question=question)
+    return Read(prompt=prompt, max_tokens=reading.max_answer_tokens)
+
 
 TRUE_OR_FALSE = "True or False?"
 """The words after a hypothesis that is put as a question (table 8); they are no part of it."""

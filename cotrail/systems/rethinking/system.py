@@ -27,8 +27,7 @@ from cotrail.systems.parts.prompting import shown
 from cotrail.systems.parts.reading import reader_prompt
 from cotrail.systems.parts.rules import Limited, released_chains
 from cotrail.systems.parts.steps import texts_before
-from cotrail.systems.rethinking.evidence import find_evidence, select_facts
-from cotrail.systems.rethinking.fact_generation import ENTITY_QUESTIONS, SPANS, generate_facts
+from cotrail.systems.rethinking.evidence import ENTITY_QUESTIONS, SPANS, find_evidence, generate_facts, select_facts
 from cotrail.systems.rethinking.settings import RethinkingSettings
 from cotrail.systems.spec import Needs, SystemSpec, description
 

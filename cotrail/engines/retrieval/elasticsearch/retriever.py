@@ -201,7 +201,6 @@ class ElasticsearchRetriever:
 
     @property
     def revision(self) -> str:
-        """The digest of everything that decides a search's result."""
         return self.manifest.revision
 
     def search(self, request: SearchRequest) -> tuple[Hit, ...]:
@@ -229,12 +228,10 @@ class ElasticsearchRetriever:
         return picked(hits, titles) if after else hits
 
     def paragraphs(self, ids: Sequence[str]) -> dict[str, Paragraph]:
-        """The paragraphs of these ids, by id; unknown ids are left out."""
         parts = [list(ids[start : start + MOST_HITS]) for start in range(0, len(ids), MOST_HITS)]
         return {each.id: each for part in parts for each in self._looked_up(self._located.fields.id, part)}
 
     def titled(self, title: str) -> tuple[Paragraph, ...]:
-        """The paragraphs of exactly this title, by id."""
         return tuple(sorted(self._looked_up(self._whole_title(), [_valid(title)]), key=lambda each: each.id))
 
     def documents(self, body: QueryBody) -> list[tuple[Paragraph, dict[str, Any]]]:

@@ -93,7 +93,6 @@ class ElasticsearchStore:
         return retriever
 
     def manifests(self) -> dict[str, IndexManifest]:
-        """The manifests of the corpora by name, sorted."""
         manifests = {
             alias.removeprefix(self._prefix): index.manifest
             for index in indexes(self._client, f"{self._prefix}*").values()
@@ -117,7 +116,6 @@ class ElasticsearchStore:
             remove(self._client, index)
 
     def extent(self, name: str) -> Extent:
-        """The size of the index's primary shards, and when it was created."""
         located = self._located(name)
         if located is None:
             raise unknown(name, self.manifests())

@@ -90,7 +90,6 @@ class ServerVectors:
     def nearest(
         self, vector: Vector, count: int, titles: tuple[str, ...], filter_: str
     ) -> list[tuple[float, Paragraph]]:
-        """See `VectorIndex`."""
         among = self._among(titles, filter_)
         limit = min(count + MARGIN, MOST_HITS)
         while True:

@@ -81,7 +81,7 @@ class CellResult(Struct, frozen=True, kw_only=True):
     finished: number of answered questions; unasked: of those that were cancelled or left over by a budget, which have
     no scores; reach: how far it is with all of them. factual_errors: for annotated questions (by id), whether the chain
     has an untrue sentence.
-    chains: those that may be shown as examples (`cotrail.evaluation.experiments.ircot.lines`), by id.
+    chains: those that may be shown as examples (`cotrail.evaluation.experiments.ircot.tables`), by id.
     """
 
     cell: Cell

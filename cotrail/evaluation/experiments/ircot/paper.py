@@ -8,17 +8,17 @@ from cotrail.evaluation.experiments.costs import RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.ircot import cells
 from cotrail.evaluation.experiments.ircot.cells import PRINTED, Cell, CellResult, ExampleChain
 from cotrail.evaluation.experiments.ircot.inputs import IRCoTInputs
-from cotrail.evaluation.experiments.ircot.lines import (
+from cotrail.evaluation.experiments.ircot.protocol import IRCoTExperiment, IRCoTProtocol
+from cotrail.evaluation.experiments.ircot.tables import (
     METRICS,
     CellResults,
     annotated,
+    build_tables,
     is_answered,
     mean_score,
     run_names,
     runs_by_line,
 )
-from cotrail.evaluation.experiments.ircot.protocol import IRCoTExperiment, IRCoTProtocol
-from cotrail.evaluation.experiments.ircot.tables import build_tables
 from cotrail.evaluation.experiments.paper import Paper, RunKeys
 from cotrail.evaluation.experiments.report_tables import (
     Chart,

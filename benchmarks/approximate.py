@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.machine import command, describe, versions
-from cotrail.engines.retrieval import approximate
+from cotrail.engines.retrieval import dense
 
 NUMBERS, CLUSTER, SPREAD = 384, 40, 0.8
 """Numbers of an embedding; how many are around one centre; how far they are from it, of the centre's own length."""
@@ -51,9 +51,9 @@ def _measured(size: int) -> dict[str, Any]:
         folder = Path(made)
         vectors = _written(folder / "vectors.f32", size)
         started = time.perf_counter()
-        about = approximate.build(folder, vectors, RECALL)
+        about = dense.build_lists(folder, vectors, RECALL)
         seconds = time.perf_counter() - started
-        lists = approximate.Lists(folder, about, size)
+        lists = dense.Lists(folder, about, size)
         queries = _embeddings(QUERIES, size, seed=9)
         exact = _rate(lambda query: _exactly(vectors, query), queries)
         near = _rate(lambda query: _among(vectors, query, lists.candidates(query, NEAREST)), queries)
@@ -67,7 +67,7 @@ def _measured(size: int) -> dict[str, Any]:
             "build_seconds": round(seconds, 1),
             "peak_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
             "embeddings_mib": round((folder / "vectors.f32").stat().st_size / 2**20),
-            "lists_mib": round((folder / approximate.FILE).stat().st_size / 2**20),
+            "lists_mib": round((folder / dense.FILE).stat().st_size / 2**20),
             "exact_a_second": round(exact[0], 1),
             "approximate_a_second": round(near[0], 1),
         }

@@ -20,7 +20,7 @@ from cotrail.engines.language_models.served.model import ServedModel
 from cotrail.engines.language_models.served.protocols.chat import Chat
 from cotrail.engines.server_address import Limits
 from cotrail.errors import BusyError
-from cotrail.tasks.shared_limits import SharedLimiter
+from cotrail.tasks.engines import SharedLimiter
 
 SWEEP_SECONDS = 1.0
 """How often maintenance sends steps that were given back."""

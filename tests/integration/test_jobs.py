@@ -26,7 +26,7 @@ from cotrail.services.library.corpora import Indexed
 from cotrail.services.operations.operation import through
 from cotrail.services.runs import jobs
 from cotrail.services.runs.jobs import IndexRequest, Job
-from cotrail.workers.jobs import JobRunner
+from cotrail.workers.maintenance import JobRunner
 from tests.conftest import wait_until
 from tests.integration.conftest import Cotrail
 from tests.integration.serving import Server, serving
@@ -35,7 +35,7 @@ RUNNER = """
 import threading
 from cotrail.configuration.settings import settings
 from cotrail.models.schema.database import connect
-from cotrail.workers.jobs import JobRunner
+from cotrail.workers.maintenance import JobRunner
 runner = JobRunner(connect(settings().database), lease=2, pause=0.1)
 runner.start()
 threading.Event().wait()

@@ -14,8 +14,8 @@ from cotrail.core.ports.rate_limiter import Limits, Need
 from cotrail.core.prompts import Prompt, user
 from cotrail.engines.rate_limits import USED, Pool, leave, line_up, refused, reserve, settle, tell
 from cotrail.errors import BlockedError, BusyError, QuotaError, StepError, TransientStepError, UnavailableError
+from cotrail.tasks.engines import PREFIX, SharedLimiter
 from cotrail.tasks.failures import Hold, Wait, verdict
-from cotrail.tasks.shared_limits import PREFIX, SharedLimiter
 from tests.integration.served import Served, answer, delta, streamed
 
 Make = Callable[..., LanguageModel]

@@ -21,9 +21,9 @@ from cotrail.models.schema.tables import attempts, questions, runs, steps
 from cotrail.services.runs import submission
 from cotrail.services.runs.requests import make_request
 from cotrail.systems.registry import find_system
+from cotrail.tasks.engines import PREFIX
 from cotrail.tasks.micro_batching import MicroBatcher
 from cotrail.tasks.runtime import Runtime
-from cotrail.tasks.shared_limits import PREFIX
 from cotrail.tasks.step import carry_out, perform
 from tests.conftest import Eventually
 from tests.faults.stacked import SAMPLE

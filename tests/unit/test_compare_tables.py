@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from cotrail.common.structs import merged
 from cotrail.evaluation.comparison.differences import Reach
 from cotrail.evaluation.experiments.compare.experiment import ComparedCell, ComparedRun, read_run
-from cotrail.evaluation.experiments.compare.paper import PAPER, report
-from cotrail.evaluation.experiments.compare.published_tables import own_figures, published_tables
+from cotrail.evaluation.experiments.compare.paper import PAPER, own_figures, published_tables, report
 from cotrail.evaluation.experiments.costs import Cost, RecordedQuestion, RecordedRun, Work
 from cotrail.evaluation.experiments.ircot.cells import LAYOUTS, ircot, printed_means
 from cotrail.evaluation.experiments.report_tables import Interval, Mean, ReportTable, TableRow

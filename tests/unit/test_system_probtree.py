@@ -17,8 +17,17 @@ from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.core.results import Generated
 from cotrail.core.system import System
 from cotrail.systems.parts.answers import mean_score
-from cotrail.systems.probtree.system import ProbTreeSettings, candidate, parts_in, probtree, tree_of
-from cotrail.systems.probtree.tree import UNKNOWN, GrowingTree, Node, QuestionTree
+from cotrail.systems.probtree.system import (
+    UNKNOWN,
+    GrowingTree,
+    Node,
+    ProbTreeSettings,
+    QuestionTree,
+    candidate,
+    parts_in,
+    probtree,
+    tree_of,
+)
 from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Line, Ran, ToldModel, ran

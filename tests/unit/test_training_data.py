@@ -15,9 +15,8 @@ from cotrail.core.questions import Paragraph, Question
 from cotrail.core.results import Failure, Result
 from cotrail.errors import InputError
 from cotrail.models.queries.traces import TracedQuestion, TracedStep
-from cotrail.services.results.export_formats import lines
+from cotrail.services.results.export_formats import INSERTED, conversations, lines
 from cotrail.services.results.exporting import Source
-from cotrail.services.results.training_data import INSERTED, conversations
 from cotrail.systems.registry import find_system
 from tests.cases import each_case
 from tests.replay.driving import MadeUp, live

@@ -1,26 +1,27 @@
 """Dense and hybrid search in a folder: embeddings of paragraphs, compared with faiss, next to an index of BM25.
 
 An index has BM25's files (`cotrail.engines.retrieval.tantivy`), the embeddings as 32-bit numbers in one file that is
-mapped into memory, and the paragraphs' ids in the same order. Where its settings ask for it, also inverted lists
-(`cotrail.engines.retrieval.approximate`), without which every search compares all embeddings.
+mapped into memory, and the paragraphs' ids in the same order. Where its settings ask for it, also inverted lists,
+without which every search compares all embeddings.
 """
 
 from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from functools import cached_property, partial
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
 import faiss
 import msgspec
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from cotrail.core.questions import Paragraph
 from cotrail.engines.embedding.cosine_similarity import Vector, cosine
-from cotrail.engines.retrieval import approximate
-from cotrail.engines.retrieval.approximate import Approximation, Lists
+from cotrail.engines.model_folders import content_digest
 from cotrail.engines.retrieval.embeddings import (
     MARGIN,
     DenseSettings,
@@ -32,6 +33,136 @@ from cotrail.engines.retrieval.embeddings import (
 from cotrail.engines.retrieval.engine import KEPT_EMBEDDINGS, FolderEngine
 from cotrail.engines.retrieval.manifest import FolderManifest
 from cotrail.engines.retrieval.tantivy import TANTIVY, Bm25Settings, TantivyRetriever
+from cotrail.errors import CorpusError
+
+# Approximate search among embeddings, with faiss: inverted lists around centroids, of which a search reads a few.
+
+FILE = "lists.faiss"
+
+MEASURED, NEAREST = 200, 10
+"""Paragraphs whose nearest ones are looked for, and how many of each, as recall is measured."""
+
+OF_A_LIST = 39
+"""Embeddings of a list at least, on average: fewer don't say where its centroid is."""
+
+TRAINED = 64
+"""Embeddings for each list, of which centroids are computed."""
+
+CANDIDATES = 4
+"""Candidates for each hit: lists have their numbers in 8 bits, whose order differs a little from the exact one."""
+
+EQUAL = 1e-6
+"""How far similarities of equal embeddings may be apart."""
+
+AT_ONCE = 65_536
+"""Embeddings that are added, and compared, at once."""
+
+
+class Approximation(Struct, frozen=True, kw_only=True):
+    """What an index reads and misses, as it was built.
+
+    lists, read: how many there are, and how many of them a search reads. recall: the share of the true ten nearest
+    paragraphs that is found, measured. digest: SHA-256 of the lists, which decide what is found.
+    """
+
+    lists: int
+    read: int
+    recall: float
+    digest: str
+
+
+def build_lists(folder: Path, vectors: NDArray[Any], recall: float) -> Approximation:
+    """Writes the lists of these embeddings; the fewest are read that reach the recall, in powers of two.
+
+    Raises CorpusError where all of them don't. One thread, so that the same embeddings have the same lists.
+    """
+    faiss.omp_set_num_threads(1)
+    rows, numbers = vectors.shape
+    lists = max(1, min(2 ** round(np.log2(4 * sqrt(rows))), rows // OF_A_LIST))
+    eight_bits = faiss.ScalarQuantizer.QT_8bit
+    index = faiss.IndexIVFScalarQuantizer(
+        faiss.IndexFlatIP(numbers), numbers, lists, eight_bits, faiss.METRIC_INNER_PRODUCT
+    )
+    index.cp.min_points_per_centroid = 1  # faiss would complain of a small corpus
+    index.train(np.ascontiguousarray(vectors[:: max(1, rows // (TRAINED * lists))]))
+    for _, chunk in _chunks(vectors):
+        index.add(chunk)
+    read, reached = _measured(index, vectors, recall)
+    faiss.write_index(index, str(folder / FILE))
+    return Approximation(lists=lists, read=read, recall=reached, digest=content_digest(folder / FILE))
+
+
+class Lists:
+    """The lists in a folder, mapped into memory. Raises ValueError where they aren't those that were built."""
+
+    def __init__(self, folder: Path, about: Approximation, rows: int) -> None:
+        self._index = _read(folder)
+        self._read = about.read
+        if (self._index.ntotal, self._index.nlist) != (rows, about.lists):
+            raise ValueError("the lists of embeddings are others")
+
+    def candidates(self, vector: NDArray[Any], count: int) -> list[int]:
+        """The rows among which the nearest `count` are looked for."""
+        faiss.omp_set_num_threads(1)  # a search is small, and each worker has several at once
+        return _candidates(self._index, vector, count, self._read)
+
+
+def _read(folder: Path) -> Any:
+    return faiss.read_index(str(folder / FILE), faiss.IO_FLAG_MMAP_IFC)
+
+
+def _candidates(index: Any, vector: NDArray[Any], count: int, read: int) -> list[int]:
+    """Further lists are read where these hold fewer rows than are asked for."""
+    settings = faiss.IVFSearchParameters()
+    settings.nprobe = read
+    _, rows = index.search(vector[None], min(CANDIDATES * count, index.ntotal), params=settings)
+    found = [int(row) for row in rows[0] if row >= 0]
+    if len(found) < min(count, index.ntotal) and read < index.nlist:
+        return _candidates(index, vector, count, min(2 * read, index.nlist))
+    return found
+
+
+def _measured(index: Any, vectors: NDArray[Any], wanted: float) -> tuple[int, float]:
+    """How many lists are to be read, and the recall with them."""
+    rows = np.arange(0, len(vectors), max(1, len(vectors) // MEASURED))[:MEASURED]
+    nearest = _nearest(np.ascontiguousarray(vectors[rows]), vectors, NEAREST + 1)
+    read = 1
+    while True:
+        shares = [_share(index, vectors, row, near, read) for row, near in zip(rows, nearest, strict=True)]
+        reached = round(float(np.mean(shares)), 4)
+        if reached >= wanted:
+            return read, reached
+        if read >= index.nlist:
+            raise CorpusError(
+                f"the approximate index finds {reached} of what exact search finds, less than {wanted}: take a lower "
+                "`recall`, or leave it out and search exactly"
+            )
+        read = min(2 * read, index.nlist)
+
+
+def _share(index: Any, vectors: NDArray[Any], row: int, nearest: NDArray[Any], read: int) -> float:
+    """The share of the true nearest rows, itself apart, that is found; one as near as the last of them counts too."""
+    others = [each for each in nearest if each != row][:NEAREST]
+    found = [each for each in _candidates(index, vectors[row], NEAREST + 1, read) if each != row]
+    least = min((float(vectors[each] @ vectors[row]) for each in others), default=0.0) - EQUAL
+    near = sum(float(vectors[each] @ vectors[row]) >= least for each in found)
+    return min(near, len(others)) / len(others) if others else 1.0
+
+
+def _nearest(queries: NDArray[Any], vectors: NDArray[Any], count: int) -> NDArray[Any]:
+    """The rows of the nearest embeddings of each query, whatever the memory: the best of each chunk are kept."""
+    scores, rows = np.zeros((len(queries), 0), np.float32), np.zeros((len(queries), 0), np.int64)
+    for first, chunk in _chunks(vectors):
+        near, where = faiss.knn(queries, chunk, min(count, len(chunk)), metric=faiss.METRIC_INNER_PRODUCT)
+        scores, rows = np.hstack([scores, near]), np.hstack([rows, where + first])
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :count]
+        scores, rows = np.take_along_axis(scores, order, 1), np.take_along_axis(rows, order, 1)
+    return rows
+
+
+def _chunks(vectors: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
+    for first in range(0, len(vectors), AT_ONCE):
+        yield first, np.ascontiguousarray(vectors[first : first + AT_ONCE])
 
 
 class MappedVectors:
@@ -103,7 +234,7 @@ def _build(
     with closing(KeptEmbeddings(folder.parents[1] / KEPT_EMBEDDINGS, models, settings.model)) as kept:
         TANTIVY.build(folder / "bm25", _embedded(folder, paragraphs, kept), Bm25Settings(fields=settings.fields or {}))
     count = (folder / "ends.u64").stat().st_size // array("Q").itemsize
-    return approximate.build(folder, _vectors(folder, count), settings.recall) if settings.recall and count else None
+    return build_lists(folder, _vectors(folder, count), settings.recall) if settings.recall and count else None
 
 
 def _embedded(folder: Path, paragraphs: Iterable[Paragraph], kept: KeptEmbeddings) -> Iterator[Paragraph]:

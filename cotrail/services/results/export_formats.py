@@ -3,15 +3,19 @@
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import chain
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
 from msgspec import Struct
 
+from cotrail.core.actions.generate import Prompted, seen_prompt
+from cotrail.core.prompts import Prompt, Turn
 from cotrail.core.questions import Paragraph, passage_of
+from cotrail.core.results import Generated
 from cotrail.data.datasets.registry import DATASETS, scoring_of
 from cotrail.data.datasets.spec import Scoring
 from cotrail.errors import InputError
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.supporting_paragraphs import (
     Fold,
     Key,
@@ -27,10 +31,130 @@ from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import MediaTypes, operation
 from cotrail.services.results.exporting import REWARD, Source, json_line, rows
 from cotrail.services.results.inspect_logs import inspect_log
-from cotrail.services.results.training_data import chat_lines
 from cotrail.services.results.verdicts import verdicts_by_question
 from cotrail.services.runs.labels import find_run
+from cotrail.services.runs.scores import scorer_of, without_scores
 from cotrail.services.store import reading
+
+# What models are trained on: what they were shown and what they wrote, as chats with a reward.
+
+Message = dict[str, Any]
+"""A message of a chat in OpenAI's form."""
+
+ComparedTurn = tuple[str, str, list[Message]]
+"""What of a message is compared: its role, its text, and its calls without their ids, which systems replace."""
+
+INSERTED = "tool"
+"""The role of what a system put behind a text that the model then continued, such as what a search found."""
+
+
+class Chat(Struct, kw_only=True):
+    """A conversation: steps whose prompts each continue the one before.
+
+    messages: as they are exported; mask: for each, 1 where the model wrote it in one of these steps, and 0 elsewhere.
+    shown: how the prompt of a step begins that continues it; stop: what ended the last text, which that may leave out.
+    """
+
+    tools: list[Message]
+    messages: list[Message] = []
+    mask: list[int] = []
+    steps: list[int] = []
+    shown: list[ComparedTurn] = []
+    stop: str = ""
+
+    def inserted(self, prompt: list[ComparedTurn]) -> str | None:
+        """What a prompt has behind the last text in its turn; None where it doesn't continue this conversation."""
+        *before, (role, text, calls) = self.shown
+        same, rest = prompt[: len(before)], prompt[len(before) :]
+        if same != before or not rest or (rest[0][0], rest[0][2]) != (role, calls) or not rest[0][1].startswith(text):
+            return None
+        return rest[0][1][len(text) :]
+
+    def go_on(self, inserted: str, prompt: list[Message]) -> None:
+        """Add what a prompt has in addition."""
+        last, at = self.messages[-1], prompt[len(self.shown) - 1]
+        if inserted.startswith(self.stop):
+            inserted = inserted.removeprefix(self.stop)
+        else:
+            last["content"] = last["content"].removesuffix(self.stop)
+        if "tool_calls" in last:
+            last["tool_calls"] = at["tool_calls"]
+        self.show([{"role": INSERTED, "content": inserted}] * bool(inserted) + prompt[len(self.shown) :])
+
+    def show(self, messages: list[Message]) -> None:
+        """Add messages of a prompt."""
+        self.messages += messages
+        self.mask += [0] * len(messages)
+
+    def write(self, prompt: Prompt, result: Generated, sequence: int, *, by_model: bool) -> None:
+        """Add what was written to a prompt."""
+        message = Turn(role="assistant", calls=result.calls).message | {"content": result.text + result.stop}
+        thoughts = {"reasoning_content": result.thoughts} if result.thoughts_are == "whole" else {}
+        self.messages.append(message | thoughts)
+        self.mask.append(int(by_model))
+        self.steps.append(sequence)
+        self.shown = [*map(_key, _messages(prompt.wrote(result.text, result.calls)))]
+        self.stop = result.stop
+
+
+def chat_lines(source: Source) -> Iterator[bytes]:
+    """The conversations of each question, in the order in which they began."""
+    if source.reward not in METRICS:
+        raise InputError(f"there is no metric {source.reward!r}; reward by one of {', '.join(METRICS)}")
+    score = scorer_of(source.record) or without_scores
+    for question in source.questions:
+        reward = score(question)[source.reward]
+        for chat in conversations(question):
+            yield json_line(
+                {
+                    "id": f"{question.key}.{chat.steps[-1]}",
+                    "run": source.record.id,
+                    "question_id": question.key,
+                    "steps": chat.steps,
+                    "messages": chat.messages,
+                    "mask": chat.mask,
+                    "tools": chat.tools,
+                    "reward": reward,
+                    "ended_by": question.ended_by,
+                }
+            )
+
+
+def conversations(question: TracedQuestion) -> list[Chat]:
+    """The conversations of a question; steps without a text, or that this version can't read, are in none."""
+    begun: list[Chat] = []
+    for step in question.steps:
+        action = step.carried_out
+        if isinstance(action, Prompted) and isinstance(step.result, Generated):
+            prompt = seen_prompt(action, step.result)
+            by_model = step.edit is None or step.edit.text is None
+            _of(begun, prompt).write(prompt, step.result, step.sequence, by_model=by_model)
+    return begun
+
+
+def _of(begun: list[Chat], prompt: Prompt) -> Chat:
+    """The latest conversation that a prompt continues, or one that it begins, which has all of it."""
+    messages = _messages(prompt)
+    keys = [*map(_key, messages)]
+    for chat in reversed(begun):
+        if (inserted := chat.inserted(keys)) is not None:
+            chat.go_on(inserted, messages)
+            return chat
+    chat = Chat(tools=prompt.functions)
+    chat.show(messages)
+    begun.append(chat)
+    return chat
+
+
+def _messages(prompt: Prompt) -> list[Message]:
+    """A prompt's turns; plain text, which no one speaks, is the user's."""
+    messages = [{**message, "role": message["role"] or "user"} for message in prompt.messages]
+    return [{name: value for name, value in message.items() if name != "carried"} for message in messages]
+
+
+def _key(message: Message) -> ComparedTurn:
+    return message["role"], message["content"], [call["function"] for call in message.get("tool_calls", ())]
+
 
 # The official scripts of datasets.
 

@@ -157,7 +157,7 @@ def ask(
     """
     values = {"question": question, **_named(system, corpus, model), **fields}
     request: AskRequest = make_ask_request(values, {})
-    return _Running(prepare(with_corpus(request))).all(1, _silent).answered[0]
+    return _Running(prepare(with_corpus(request))).all(1, lambda *_: None).answered[0]
 
 
 async def ask_async(system: AnySystem, question: str, **fields: Any) -> Answered:
@@ -186,7 +186,7 @@ def run(
             questions = _written(Path(folder, "questions.jsonl"), questions)
         values = {"dataset": "jsonl", "questions": str(questions), **_named(system, corpus, model), **fields}
         prepared = prepare(make_request(values, {}))
-    return _Running(prepared).all(at_once, progress or _silent)
+    return _Running(prepared).all(at_once, progress or (lambda *_: None))
 
 
 def index(given: str | Path | Records, name: str, **settings_: Any) -> Indexed:
@@ -199,10 +199,6 @@ def index(given: str | Path | Records, name: str, **settings_: Any) -> Indexed:
         path = Path(folder, "corpus.jsonl")
         path.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in _paragraphs(given)))
         return index_files([path], name, new)
-
-
-def _silent(ended: int, of: int) -> None:
-    """No progress is shown."""
 
 
 # What is named, as requests name it.

@@ -13,6 +13,11 @@ from pathlib import Path
 
 from cotrail.errors import InputError
 
+# Where the texts of systems are kept that runs brought in files; who knows the home says so as the process starts.
+
+FOLDERS: list[Path] = []
+"""The folders in which they are looked for by their digests."""
+
 # What is to end in a while.
 
 

@@ -11,7 +11,7 @@ from types import ModuleType
 
 from platformdirs import user_data_path
 
-from cotrail.common.kept_systems import FOLDERS
+from cotrail.common.processes import FOLDERS
 from cotrail.errors import InputError
 
 logger = logging.getLogger(__name__)

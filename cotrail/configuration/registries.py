@@ -15,8 +15,7 @@ from cotrail.data.datasets.registry import DATASETS
 from cotrail.data.datasets.spec import DatasetSpec
 from cotrail.engines.engine_catalogue import EngineCatalogue
 from cotrail.engines.engine_kinds import CATALOGUES
-from cotrail.engines.retrieval.engine import FolderEngine, ServerEngine
-from cotrail.engines.retrieval.search_engines import ENGINES
+from cotrail.engines.retrieval.engine import ENGINES, FolderEngine, ServerEngine
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.paper import Paper
 from cotrail.evaluation.experiments.registry import PAPERS

@@ -19,7 +19,7 @@ from typing import Any, get_type_hints, overload
 import msgspec
 from msgspec import Struct, structs
 
-from cotrail.common.kept_systems import FOLDERS
+from cotrail.common.processes import FOLDERS
 from cotrail.common.text_files import write_whole
 from cotrail.core.actions.generate import Reason
 from cotrail.core.actions.retrieve import Retrieve

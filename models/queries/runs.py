@@ -166,6 +166,7 @@ class RunSummary(Struct, frozen=True, kw_only=True):
 
     @property
     def state(self) -> RunState:
+        """Its state now."""
         return state_of(self.run.desired_state, self.questions, stopped=self.stopped)
 
 

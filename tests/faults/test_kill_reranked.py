@@ -14,7 +14,7 @@ from sqlalchemy import Engine, text
 from cotrail.configuration.settings import Settings
 from cotrail.core.search_ways import SearchWay
 from cotrail.engines.embedding.embedders import EMBEDDERS
-from cotrail.engines.retrieval.search_engines import NO_MODELS
+from cotrail.engines.retrieval.engine import NO_MODELS
 from cotrail.engines.retrieval.stores import FolderStore
 from cotrail.errors import NotInstalledError
 from tests.conftest import Eventually

@@ -17,7 +17,7 @@ from cotrail.core.actions.retrieve import Open, Retrieve
 from cotrail.core.questions import Question
 from cotrail.core.results import Retrieved
 from cotrail.core.system import Answer, System, Together, expect, expect_each
-from cotrail.engines.retrieval.search_engines import ENGINES
+from cotrail.engines.retrieval.engine import ENGINES
 from cotrail.errors import CorpusError, InputError, UnknownNameError
 from cotrail.models.queries.repeated_steps import replay_run
 from cotrail.models.queries.runs import read_run

@@ -17,8 +17,7 @@ from tenacity import wait_none
 
 from cotrail.api.app import application
 from cotrail.client.calls import Call
-from cotrail.client.transport import RemoteTransport
-from cotrail.client.uploading import PIECE_BYTES, Uploading
+from cotrail.client.transport import PIECE_BYTES, RemoteTransport, Uploading
 from cotrail.configuration.settings import settings
 from cotrail.errors import InputError, QuotaExceededError, TooLargeError, UnavailableError, UnknownNameError
 from cotrail.services.actor import ALL_SCOPES, Actor, acting

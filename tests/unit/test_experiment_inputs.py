@@ -12,7 +12,7 @@ from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.stores import build_index
 from cotrail.errors import CotrailError, DatasetError, DemonstrationError, InputError, UnknownNameError
 from cotrail.evaluation.experiments.ircot.cells import Cell, Line
-from cotrail.evaluation.experiments.ircot.inputs import IRCoTInputs
+from cotrail.evaluation.experiments.ircot.paper import IRCoTInputs
 from cotrail.services.runs.conducting import Schedule
 from cotrail.services.runs.experiments import read_experiment_file
 from tests.cases import each_case

@@ -222,7 +222,7 @@ def test_code_that_never_yields_is_ended(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_process_finds_systems_that_are_kept_after_it_began(tmp_path: Path) -> None:
     code = (
         "from cotrail.configuration.extensions import load_extensions; load_extensions()\n"
-        "from cotrail.common.kept_systems import FOLDERS; print(*FOLDERS)"
+        "from cotrail.common.processes import FOLDERS; print(*FOLDERS)"
     )
     said = subprocess.check_output([sys.executable, "-c", code], env={"COTRAIL_HOME": str(tmp_path)}, text=True)
     assert said.strip() == str(tmp_path / "systems")

@@ -8,7 +8,7 @@ from cotrail.core.results import Retrieved
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.supporting_paragraphs import compared_paragraphs, judged_of
 from cotrail.models.queries.traces import Collected, TracedQuestion, TracedStep
-from cotrail.services.results.searches import FOUND, MOST_SEARCHES, _rankings, _scores
+from cotrail.services.results.scoring import FOUND, MOST_SEARCHES, _of_search, _rankings
 
 INK, PEN, LAMP = (Paragraph(id=each, title=each, text=f"About {each}.") for each in ("ink", "pen", "lamp"))
 
@@ -48,7 +48,7 @@ def test_each_search_and_each_list_behind_it_is_compared_with_gold() -> None:
         (2, FOUND): ["pen"],
     }
     judged = judged_of(compared_paragraphs(scoring_of("jsonl"), (LAMP, INK), asked.gold, None))
-    scores = _scores(0, FOUND, [judged])
+    scores = _of_search(0, FOUND, [judged])
     assert (scores.search, scores.questions, scores.recall_at_5, scores.mrr) == (None, 1, 0.5, 0.5)
     assert scores.ndcg_at_10 == pytest.approx((1 / 1.584963) / (1 + 1 / 1.584963), abs=1e-5)
 

@@ -25,7 +25,7 @@ from cotrail.cli.terminal.verdict_tables import print_judges, print_own_verdicts
 from cotrail.common.humanize import count, percent
 from cotrail.core.history import shown_ends
 from cotrail.core.money import spent_line
-from cotrail.services.results import comparing, plans, scoring, searches
+from cotrail.services.results import comparing, plans, scoring
 from cotrail.services.results.compared_questions import DifferingQuestion
 from cotrail.services.results.comparison import ComparedPair, Comparison
 from cotrail.services.results.comparison_tables import comparison_tables
@@ -82,7 +82,7 @@ SEARCH_COLUMNS = ("search", "list", "questions", "Recall@5", "Recall@10", "NDCG@
 
 def _print_searches(run: str, *, json: bool) -> None:
     """Prints how far each search found the gold paragraphs."""
-    scores = searches.show_searches(run)
+    scores = scoring.show_searches(run)
     if in_json(scores, json=json):
         return
     if not scores:

@@ -13,11 +13,18 @@ from cotrail.core.ports.encoders import ENTAILER, Entailer, EntailmentPair, enta
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.questions import Paragraph
 from cotrail.core.results import Entailed
-from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, ScriptTable
+from cotrail.engines.engine_catalogue import (
+    BuiltIn,
+    EngineCatalogue,
+    FolderTable,
+    Prompted,
+    ScriptTable,
+    each_once,
+    probabilities,
+)
 from cotrail.engines.entailment.labels import Label
 from cotrail.engines.language_models.result import shares
 from cotrail.engines.model_folders import folder_digest, hugging_face_folder
-from cotrail.engines.prompted import Prompted, each_once, probabilities
 from cotrail.engines.script_files import ScriptedEngine
 
 # Scripted entailer: returns the judgements of a script.

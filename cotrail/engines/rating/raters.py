@@ -13,10 +13,18 @@ from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.ports.rate_limiter import RateLimiter
 from cotrail.core.questions import Paragraph
 from cotrail.core.results import Rated
-from cotrail.engines.engine_catalogue import BuiltIn, EngineCatalogue, FolderTable, ScriptTable, ServerTable
+from cotrail.engines.engine_catalogue import (
+    BuiltIn,
+    EngineCatalogue,
+    FolderTable,
+    Prompted,
+    ScriptTable,
+    ServerTable,
+    each_once,
+    probabilities,
+)
 from cotrail.engines.language_models.result import shares
 from cotrail.engines.model_folders import hugging_face_folder
-from cotrail.engines.prompted import Prompted, each_once, probabilities
 from cotrail.engines.script_files import ScriptedEngine
 from cotrail.engines.server_address import RerankServer
 

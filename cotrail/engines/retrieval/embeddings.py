@@ -19,7 +19,6 @@ from cotrail.core.questions import Hit, Paragraph
 from cotrail.engines.embedding.cosine_similarity import Vector
 from cotrail.engines.embedding.embedders import EMBEDDERS
 from cotrail.engines.engine_catalogue import NamedEngine
-from cotrail.engines.retrieval.filters import Fields, check_fields
 from cotrail.engines.retrieval.fusion import (
     FUSED_HITS,
     HybridOptions,
@@ -31,7 +30,7 @@ from cotrail.engines.retrieval.fusion import (
     weighted_scores,
 )
 from cotrail.engines.retrieval.manifest import EMBEDDED_BY, IndexManifest, Ranking
-from cotrail.engines.retrieval.search_server import best
+from cotrail.engines.retrieval.search_server import FieldKinds, best, check_fields
 from cotrail.errors import CorpusError, InputError, StepError
 
 AT_ONCE = 256
@@ -57,7 +56,7 @@ class DenseSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     retriever: Way = "dense"
     rank_constant: Annotated[int, Meta(ge=0)] = 60
     recall: Annotated[float, Meta(gt=0, le=1)] | UnsetType = UNSET
-    fields: Fields | UnsetType = UNSET
+    fields: FieldKinds | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         check_fields(self.fields or {})

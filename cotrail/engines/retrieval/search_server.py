@@ -1,5 +1,6 @@
 """Addresses, credentials and index settings of search servers, and addresses of those that are only searched."""
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -17,7 +18,54 @@ from cotrail.core.ports.retriever import numbered
 from cotrail.core.questions import Hit
 from cotrail.engines.retrieval.manifest import checked_name
 from cotrail.engines.server_address import VariableName
-from cotrail.errors import InputError
+from cotrail.errors import InputError, StepError
+
+# Filters by metadata of paragraphs, in Lucene's syntax: `year:[2000 TO 2010] AND lang:(en OR de)`.
+
+Kind = Literal["word", "number"]
+"""A field's kind: words are compared as they are written, and ordered by their characters."""
+
+FieldKinds = dict[str, Kind]
+
+LONGEST = 10_000
+"""Characters of a filter at most."""
+
+TAKEN = frozenset({"id", "title", "text", "whole_title", "paragraph", "embedding", "vector"})
+"""Names of fields that indexes have already."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.){0,1000}+"')
+_NAMED = re.compile(r"(?<![\w.])([A-Za-z_][\w.]{0,100}+):")
+_NEGATION = re.compile(r"\bNOT\b|!")
+
+
+def check_fields(fields: Mapping[str, Kind]) -> None:
+    """Raises InputError for a name that no field can have."""
+    for name in fields:
+        if name in TAKEN or not _NAME.fullmatch(name):
+            raise InputError(
+                f"a field can't be named {name!r}: take small letters, digits and _, and no name that paragraphs have"
+            )
+
+
+def check_filter(filter_: str, fields: Mapping[str, Kind]) -> str:
+    """The filter; raises StepError where it is too long, or names a field that the index lacks.
+
+    A negation within AND or OR is written with `-`: engines disagree on NOT there.
+    """
+    if len(filter_) > LONGEST:
+        raise StepError(f"a filter has {LONGEST:,} characters at most")
+    outside, there = _QUOTED.sub("", filter_), ", ".join(fields) or "none"
+    if _NEGATION.search(outside):
+        raise StepError("a filter has no NOT; write `-field:value` behind what is wanted, or behind `*`")
+    if unknown := [name for name in _NAMED.findall(outside) if name not in fields]:
+        raise StepError(
+            f"the corpus has no field {unknown[0]!r} to filter by; there are: {there} (`cotrail index --field`)"
+        )
+    if not fields:
+        raise StepError("the corpus has no fields to filter by; index it with `--field NAME`")
+    return filter_
+
 
 # What searches with BM25 have in common, for every engine.
 

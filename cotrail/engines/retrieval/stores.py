@@ -16,12 +16,16 @@ from cotrail.core.questions import Paragraph
 from cotrail.engines.retrieval.engine import (
     DEFAULT_INDEX,
     KEPT_EMBEDDINGS,
+    NO_MODELS,
     CorpusStore,
     Extent,
     FolderEngine,
     NewIndex,
     ServerEngine,
+    find_engine,
+    folder_engine,
     read_settings,
+    server_engine,
 )
 from cotrail.engines.retrieval.manifest import (
     FILE_NAME,
@@ -38,7 +42,6 @@ from cotrail.engines.retrieval.manifest import (
     write_manifest,
 )
 from cotrail.engines.retrieval.retrieve_server import ServedCorpus, manifest_of
-from cotrail.engines.retrieval.search_engines import NO_MODELS, find_engine, folder_engine, server_engine
 from cotrail.engines.retrieval.search_server import RemoteServer, SearchServer, WebSearch
 from cotrail.engines.retrieval.web_search import WebCorpus
 from cotrail.errors import CorpusError, CotrailError, InputError, UnknownNameError

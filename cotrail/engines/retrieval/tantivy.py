@@ -17,9 +17,8 @@ from cotrail.common.printable_text import cut
 from cotrail.core.ports.retriever import SearchRequest, picked
 from cotrail.core.questions import FiledParagraph, Hit, Paragraph
 from cotrail.engines.retrieval.engine import FolderEngine
-from cotrail.engines.retrieval.filters import Fields, check_fields, check_filter
 from cotrail.engines.retrieval.manifest import FolderManifest, Ranking
-from cotrail.engines.retrieval.search_server import Bm25Options, best
+from cotrail.engines.retrieval.search_server import Bm25Options, FieldKinds, best, check_fields, check_filter
 from cotrail.errors import StepError
 
 # Text analysis of titles, texts and queries: like Elasticsearch's `english` analyzer, from tantivy's parts.
@@ -102,7 +101,7 @@ MAX_OF_A_TITLE = 10_000
 class Bm25Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Settings of an index; fields: the metadata by which it can be filtered, and its kinds."""
 
-    fields: Fields = {}
+    fields: FieldKinds = {}
 
     def __post_init__(self) -> None:
         check_fields(self.fields)
@@ -133,7 +132,7 @@ def _writer(index: tantivy.Index) -> Iterator[tantivy.IndexWriter]:
     writer.wait_merging_threads()
 
 
-def _schema(fields: Fields) -> tantivy.Schema:
+def _schema(fields: FieldKinds) -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field("id", tokenizer_name="raw", index_option="basic", fast=True)
     builder.add_text_field("whole_title", tokenizer_name="raw", index_option="basic")
@@ -149,7 +148,7 @@ def _schema(fields: Fields) -> tantivy.Schema:
     return builder.build()
 
 
-def _document(paragraph: Paragraph, fields: Fields) -> tantivy.Document:
+def _document(paragraph: Paragraph, fields: FieldKinds) -> tantivy.Document:
     document = tantivy.Document()
     document.add_text("id", paragraph.id)
     document.add_text("whole_title", paragraph.title)
@@ -191,7 +190,7 @@ class TantivyRetriever:
         self.manifest = manifest
         if manifest.analyzer != ANALYZER:
             raise ValueError("it was built by another version of cotrail")
-        self._fields: Fields = manifest.settings.get("fields", {})
+        self._fields: FieldKinds = manifest.settings.get("fields", {})
         self._index = index = _open(folder)
         self._searcher = index.searcher()
         if self._searcher.num_docs != manifest.paragraphs:

@@ -18,9 +18,8 @@ from cotrail.data.corpora.documents import look_into
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.knowledge.store import SOURCES, KnowledgeStore, find_source
 from cotrail.engines.retrieval.engine import DEFAULT_INDEX, NewIndex
-from cotrail.engines.retrieval.filters import LONGEST
 from cotrail.engines.retrieval.manifest import IndexManifest, Revision, unknown
-from cotrail.engines.retrieval.search_server import Bm25Options
+from cotrail.engines.retrieval.search_server import LONGEST, Bm25Options
 from cotrail.errors import InputError, StepError, UnavailableError, UnknownNameError
 from cotrail.models.queries.runs import searching_runs
 from cotrail.services.access.grants import SeenCorpora, seen_corpora

@@ -1,7 +1,7 @@
 """What is shown of runs: lists, traces, scores, verdicts, causes, comparisons, exports and reports.
 
 Runs: `runs`, `plans`, `scoring`, `summarizing` and `summaries`, `verdicts` of `judges`, `repeated_steps`, `auditing`,
-  `exporting` in `export_formats`, of which `training_data` and `inspect_logs` are some.
+  `exporting` in `export_formats`, of which `inspect_logs` is one.
 Questions: `questions`, `steps`, `step_records`, `reasoning`; asked alone: `asking`, `answering`.
 What people say: `annotations`, `causes`, `cause_labels`. Chains: `recorded_chains`.
 Several runs: `comparing` makes a `comparison` of `compared_questions`, shown by `comparison_tables` and

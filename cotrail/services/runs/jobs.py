@@ -12,8 +12,7 @@ from sqlalchemy import Connection, Engine
 
 from cotrail import errors
 from cotrail.common.structs import common_fields
-from cotrail.engines.retrieval.engine import NewIndex
-from cotrail.engines.retrieval.search_engines import find_engine
+from cotrail.engines.retrieval.engine import NewIndex, find_engine
 from cotrail.errors import ConflictError, CotrailError, InputError
 from cotrail.models.commands.administering import cancel_job, queue_job
 from cotrail.models.execution.jobs import Held, note_progress

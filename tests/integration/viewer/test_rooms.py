@@ -14,9 +14,8 @@ from benchmarks.costless import PARAGRAPHS
 from cotrail.configuration.settings import settings
 from cotrail.core.ports.retriever import SearchRequest
 from cotrail.core.questions import Hit, Paragraph
-from cotrail.engines.retrieval.engine import FolderEngine, NewIndex, NoSettings
+from cotrail.engines.retrieval.engine import ENGINES, FolderEngine, NewIndex, NoSettings
 from cotrail.engines.retrieval.manifest import FolderManifest, Ranking
-from cotrail.engines.retrieval.search_engines import ENGINES
 from cotrail.engines.retrieval.stores import FolderStore, build_index
 from cotrail.errors import TransientStepError
 from cotrail.models.commands.control import pause

@@ -17,10 +17,9 @@ from msgspec import Struct, structs
 from cotrail.core.questions import FiledParagraph, Paragraph
 from cotrail.engines.retrieval.elasticsearch.client import BUSY_STATUSES, BusyError, ElasticsearchClient, Fault
 from cotrail.engines.retrieval.elasticsearch.index import indexes, remove, with_manifest
-from cotrail.engines.retrieval.engine import CountCallback, ServerEngine
-from cotrail.engines.retrieval.filters import Fields, check_fields
+from cotrail.engines.retrieval.engine import CountCallback, ServerEngine, server_engine
 from cotrail.engines.retrieval.manifest import IndexManifest, Revision, installed
-from cotrail.engines.retrieval.search_engines import server_engine
+from cotrail.engines.retrieval.search_server import FieldKinds, check_fields
 from cotrail.errors import CorpusError, CotrailError, InputError
 
 DRAFT = "~draft"
@@ -37,7 +36,7 @@ BULK_ATTEMPTS = 15
 """Attempts over about two minutes: a restart of the server must not cost hours of indexing."""
 
 RESPONSE_FIELDS = "errors,items.*.status,items.*.error"
-"""Fields of the response to a bulk request."""
+"""FieldKinds of the response to a bulk request."""
 
 MERGE_SECONDS = 7200.0
 
@@ -89,7 +88,7 @@ class Documents(Struct, frozen=True, kw_only=True):
     of: Callable[[Iterable[Paragraph]], Iterator[tuple[Paragraph, bytes]]]
 
 
-def plain(engine: ServerEngine, fields: Fields | None = None) -> AbstractContextManager[Documents]:
+def plain(engine: ServerEngine, fields: FieldKinds | None = None) -> AbstractContextManager[Documents]:
     """Documents that are paragraphs, with the fields by which they can be filtered."""
     return nullcontext(
         Documents(
@@ -103,7 +102,7 @@ def plain(engine: ServerEngine, fields: Fields | None = None) -> AbstractContext
 _KINDS = {"word": {"type": "keyword"}, "number": {"type": "double"}}
 
 
-def filed(engine: ServerEngine, fields: Fields) -> ServerEngine:
+def filed(engine: ServerEngine, fields: FieldKinds) -> ServerEngine:
     """The engine, whose documents have these fields too; raises InputError for names that they can't have."""
     check_fields(fields)
     properties = engine.mappings["properties"] | {name: _KINDS[kind] for name, kind in fields.items()}

@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Struct, field
 
 from cotrail.engines.retrieval.elasticsearch.client import BusyError, ElasticsearchClient, MissingError
+from cotrail.engines.retrieval.engine import ENGINES, server_engine
 from cotrail.engines.retrieval.manifest import EMBEDDED_BY, IndexManifest
-from cotrail.engines.retrieval.search_engines import ENGINES, server_engine
 from cotrail.engines.retrieval.search_server import ExistingIndex, Fields
 from cotrail.errors import CorpusError
 

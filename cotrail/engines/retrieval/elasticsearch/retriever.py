@@ -28,9 +28,8 @@ from cotrail.engines.retrieval.elasticsearch.client import (
     RefusedError,
 )
 from cotrail.engines.retrieval.elasticsearch.index import Located, definition_of, sequence_numbers
-from cotrail.engines.retrieval.filters import check_filter
 from cotrail.engines.retrieval.manifest import IndexManifest
-from cotrail.engines.retrieval.search_server import Bm25Options, Fields, best
+from cotrail.engines.retrieval.search_server import Bm25Options, Fields, best, check_filter
 from cotrail.errors import CorpusChangedError, StepError, TransientStepError
 
 # Flat combining: micro-batching of concurrent requests without a thread of its own.

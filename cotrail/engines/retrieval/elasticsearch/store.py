@@ -24,9 +24,16 @@ from cotrail.engines.retrieval.elasticsearch.index import (
     remove,
 )
 from cotrail.engines.retrieval.elasticsearch.retriever import ElasticsearchRetriever
-from cotrail.engines.retrieval.engine import DEFAULT_INDEX, KEPT_EMBEDDINGS, Extent, NewIndex, ServerEngine
+from cotrail.engines.retrieval.engine import (
+    DEFAULT_INDEX,
+    KEPT_EMBEDDINGS,
+    NO_MODELS,
+    Extent,
+    NewIndex,
+    ServerEngine,
+    imported,
+)
 from cotrail.engines.retrieval.manifest import IndexManifest, Ranking, checked_name, has_embeddings, unknown
-from cotrail.engines.retrieval.search_engines import NO_MODELS, imported
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import InputError
 

@@ -1,7 +1,6 @@
 """Systems in this process: questions are answered without a server, a queue or a database.
 
-Systems, engines, checks and the driver are those of the workers. What is recorded stays in memory: where this process
-ends, what it hasn't returned is lost. A run that is to survive is submitted (`cotrail submit`), with the same names.
+Systems, engines, checks and the driver are the workers'. What is recorded stays in memory alone.
 """
 
 import asyncio
@@ -28,7 +27,7 @@ from cotrail.core.actions.registry import kind_of
 from cotrail.core.budgets import Budgets, Consumed
 from cotrail.core.history import Failed, Finished, Halt, Outcome, Recorded, Step, consumed_by, ended_by
 from cotrail.core.ports.cancellation import Cancellation, Interrupted
-from cotrail.core.questions import Hit, Paragraph, Question
+from cotrail.core.questions import Paragraph, Question
 from cotrail.core.replay import Replay, SystemBrokenError
 from cotrail.core.results import Failure, Result, Retrieved, failure_of
 from cotrail.core.system import System
@@ -301,11 +300,8 @@ class _Running:
         scored = ScoredQuestion(
             scoring=self._scoring,
             answer=traced.answer,
-            answers=traced.answers,
             collected=traced.paragraphs,
-            gold=traced.gold,
-            pinned=traced.pinned,
-            stated=traced.stated,
+            **{name: getattr(traced, name) for name in ("answers", "gold", "pinned", "stated")},
             searching=self._submission.searches,
         )
         values = {name: metric.value(scored) for name, metric in METRICS.items()}
@@ -414,13 +410,12 @@ class _Question:
             ended_by=ended_by(ended),
             reason=ended.failure if isinstance(ended, Failed) else None,
             sentences=() if answer is None else answer.sentences,
-            collected=tuple(_collected(*each) for each in collected),
+            collected=tuple(
+                Collected(
+                    paragraph=hit.paragraph, step=each.sequence, query=each.query or "", rank=hit.rank, score=hit.score
+                )
+                for each, hit in collected
+            ),
             steps=tuple(self._steps),
             details=None if answer is None else msgspec.to_builtins(answer.details),
         )
-
-
-def _collected(step: TracedStep, hit: Hit) -> Collected:
-    return Collected(
-        paragraph=hit.paragraph, step=step.sequence, query=step.query or "", rank=hit.rank, score=hit.score
-    )

@@ -1,7 +1,6 @@
 """For tests of systems of one's own: a system carried out on scripted searches and texts, and whether it is pure.
 
-A system is pure where the same results lead to the same actions. Runs rely on it: they are continued, replayed and
-audited by asking the system again.
+A system is pure where the same results lead to the same actions; runs are continued and audited by asking it again.
 """
 
 import random
@@ -30,9 +29,6 @@ BINDING = Binding(model="scripted@1", profile="deterministic", temperature=0.0, 
 Found = Sequence[Mapping[str, str] | Paragraph]
 Search = Mapping[str, Found] | Callable[[str], Found]
 """What a query, or a title that is opened, finds; of a mapping, nothing for one that it lacks."""
-
-NOTHING: Search = MappingProxyType({})
-"""No query finds anything."""
 
 Writes = Sequence[str] | Callable[[str], str]
 """What the model writes: texts one after another, or one for each prompt."""
@@ -64,7 +60,7 @@ def carried_out(
     system: SystemSpec | Callable[..., Any],
     question: str | Question,
     *,
-    search: Search = NOTHING,
+    search: Search = MappingProxyType({}),
     writes: Writes = (),
     others: Others | None = None,
     settings: Mapping[str, Any] = MappingProxyType({}),

@@ -33,9 +33,6 @@ MOST_SECONDS = 120.0
 class EndlessError(Exception):
     """Raised within a system's code that doesn't yield."""
 
-    def __init__(self) -> None:
-        super().__init__(f"it ran for {MOST_SECONDS:.0f} s without yielding or returning")
-
 
 FURTHER_STEPS = 50
 """The most steps of a question behind its limit: a system needs a few to answer by what it found."""

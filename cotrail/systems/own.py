@@ -1,7 +1,6 @@
-"""Systems of one's own: a generator function becomes a system, and a file of it one that workers find by its digest.
+"""Systems of one's own: a generator function becomes a system, and a file of it one that is found by its digest.
 
-A run names such a system as `NAME@DIGEST`, so that its text belongs to what the run seals. The text is kept under that
-digest in a folder: a run continues as it began where the file is changed or deleted meanwhile.
+A run names such a system as `NAME@DIGEST`; its text is kept under that digest, whatever becomes of the file.
 """
 
 import ast
@@ -165,7 +164,7 @@ def read_source(path: Path) -> Source:
 def _check_imports(file: Path, tree: ast.Module) -> None:
     """Raises InputError where a module next to it is imported by a function: it is only found as the file is loaded."""
     inside = {each for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) for each in ast.walk(node)}
-    for name in _imported(each for each in inside):
+    for name in _imported(inside):
         if (file.parent / f"{name}.py").is_file():
             raise InputError(f"{file} imports {name} inside a function: import it at the top of the file")
 
@@ -180,7 +179,7 @@ def _imported(nodes: ast.Module | Iterable[ast.AST]) -> Iterator[str]:
 
 
 IMPURE = frozenset({"datetime", "logging", "os", "random", "secrets", "socket", "time", "uuid"})
-"""Modules that lead to other actions from the same record: clocks, chance, the surroundings."""
+"""Clocks, chance, the surroundings: modules that aren't the same each time."""
 
 
 def impurities(source: Source) -> list[str]:
@@ -264,8 +263,7 @@ def _module(place: Path, source: Source) -> ModuleType:
 def installed(path: str, folder: Path, warn: Callable[[str], None] = lambda _: None) -> str:
     """Keep the system of a file, `FILE.py` or `FILE.py:NAME`, in the folder; returns the name by which runs find it.
 
-    warn: is called with what may make it impure. Raises InputError where the file has no system, or several and none is
-    named.
+    warn: is called with what may make it impure. Raises InputError where it has no system, or several and names none.
     """
     file, _, wanted = path.partition(".py")
     source = read_source(Path(f"{file}.py").absolute())
@@ -289,14 +287,12 @@ def is_file(name: str) -> bool:
 
 def found(name: str) -> list[SystemSpec]:
     """The versions of the system `NAME@DIGEST`; none where its text isn't kept here."""
-    place = _place(name)
-    return [] if place is None else [each for each in load(place) if each.name == name]
+    return [each for each in load(place) if each.name == name] if (place := _place(name)) else []
 
 
 def kept_source(name: str) -> Source | None:
     """The text of the system `NAME@DIGEST`; None where it isn't kept here, as of cotrail's own."""
-    place = _place(name)
-    return None if place is None else _kept(place)
+    return _kept(place) if (place := _place(name)) else None
 
 
 def _place(name: str) -> Path | None:

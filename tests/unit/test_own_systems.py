@@ -215,7 +215,7 @@ def test_code_that_never_yields_is_ended(monkeypatch: pytest.MonkeyPatch) -> Non
     following = replay.advance([])
     assert isinstance(following, Next)
     step = Recorded(kind="retrieve", fingerprint=following.steps[0].fingerprint, outcome=Retrieved(hits=()))
-    with pytest.raises(SystemBrokenError, match=r"EndlessError in test_own_systems.py, line \d+: it ran for"):
+    with pytest.raises(SystemBrokenError, match=r"EndlessError in test_own_systems.py, line \d+"):
         replay.advance([step])
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 import anyio.to_thread
 import msgspec
+from msgspec.structs import asdict
 from pydantic import Field
 
 from cotrail import __version__
@@ -109,13 +110,12 @@ def server(**options: Any) -> "MCPServer[Any]":
     @made.tool()
     async def search(query: str, corpus: str = "", k: Annotated[int, Field(ge=1, le=1000)] = 5) -> Documents:
         """Find the paragraphs of a corpus that suit a query best. corpus: the only one there is where it is empty."""
-        work = partial(_search, query, corpus, k)
-        return await _work(corpora.search_corpus, work)
+        return await _work(corpora.search_corpus, partial(_search, query, corpus, k))
 
     @made.tool()
     async def get_document(docid: str, corpus: str = "") -> dict[str, Any]:
         """Read a paragraph of a corpus by its id, as `search` gives it."""
-        return await _work(corpora.show_paragraph, lambda: _builtin(corpora.show_paragraph(_corpus(corpus), docid)))
+        return await _work(corpora.show_paragraph, lambda: asdict(corpora.show_paragraph(_corpus(corpus), docid)))
 
     @made.tool()
     async def ask(question: str, corpus: str = "", system: str = "ircot") -> dict[str, Any]:
@@ -128,13 +128,9 @@ def server(**options: Any) -> "MCPServer[Any]":
     @made.tool()
     async def trace(run: str, question: int | str = 1) -> dict[str, Any]:
         """Show each step of a question, with what it found or wrote. question: its number in the run, or its id."""
-        return await _work(questions.show_trace, lambda: _builtin(questions.show_trace(run, str(question))))
+        return await _work(questions.show_trace, lambda: msgspec.to_builtins(questions.show_trace(run, str(question))))
 
     return made
-
-
-def _builtin(value: Any) -> Any:
-    return msgspec.to_builtins(value)
 
 
 def _corpus(named: str) -> str:
@@ -157,6 +153,6 @@ def _ask(question: str, corpus: str, system: str) -> dict[str, Any]:
     values = {"question": question, "system": system} | ({"corpus": corpus} if corpus else {})
     request = make_ask_request(values, {})
     ended = [each for each in asking.ask(request if is_remote() else with_corpus(request)) if isinstance(each, End)]
-    traced = _builtin(ended[0].trace) if ended else {}
+    traced = msgspec.to_builtins(ended[0].trace) if ended else {}
     kept = ("run", "question_id", "status", "answer", "sentences", "reason")
     return {name: traced.get(name) for name in kept}

@@ -358,10 +358,8 @@ def new(kind: Annotated[str, argument("new.kind")], name: Annotated[str, argumen
     for file in sorted((SAMPLE / "new_system").iterdir()):
         text = PLACES.sub(lambda each: words[each[0]], file.read_text("utf-8"))
         write_text(folder / file.name.removesuffix(".txt").replace("system.py", f"{module}.py"), text, "make room")
-    screen = console()
-    screen.print(f"Written: {folder}/, a system that works. Try it, change it, test it:", soft_wrap=True)
-    screen.print(f'  cotrail ask "A question" --system {folder}/{module}.py --corpus CORPUS', soft_wrap=True)
-    screen.print(f"  cd {folder} && pytest", soft_wrap=True)
+    tried = f'  cotrail ask "A question" --system {folder}/{module}.py --corpus CORPUS\n  cd {folder} && pytest'
+    console().print(f"Written: {folder}/, a system that works. Try it, change it, test it:\n{tried}", soft_wrap=True)
 
 
 # Commands of this program that work when they are pasted into the shell it was called from.

@@ -29,7 +29,7 @@ from cotrail.core.history import Failed, Finished, Halt, Outcome, Recorded, Step
 from cotrail.core.ports.cancellation import Cancellation, Interrupted
 from cotrail.core.questions import Paragraph, Question
 from cotrail.core.replay import Replay, SystemBrokenError
-from cotrail.core.results import Failure, Result, Retrieved, failure_of
+from cotrail.core.results import Failure, Result, failure_of
 from cotrail.core.system import System
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.engines.rate_limits import ProcessLimiter
@@ -391,12 +391,7 @@ class _Question:
 
     def _ended(self, ended: Finished | Failed) -> TracedQuestion:
         question, answer = self._question, ended.answer if isinstance(ended, Finished) else None
-        found = {
-            hit.paragraph.digest: (step, hit)
-            for step in reversed(self._steps)
-            if isinstance(step.result, Retrieved)
-            for hit in step.hits
-        }
+        found = {hit.paragraph.digest: (step, hit) for step in reversed(self._steps) for hit in step.hits}
         collected = () if answer is None else (found[each.digest] for each in answer.paragraphs if each.digest in found)
         return TracedQuestion(
             key=question.id,
@@ -412,9 +407,9 @@ class _Question:
             sentences=() if answer is None else answer.sentences,
             collected=tuple(
                 Collected(
-                    paragraph=hit.paragraph, step=each.sequence, query=each.query or "", rank=hit.rank, score=hit.score
+                    paragraph=hit.paragraph, step=at.sequence, query=at.query or "", rank=hit.rank, score=hit.score
                 )
-                for each, hit in collected
+                for at, hit in collected
             ),
             steps=tuple(self._steps),
             details=None if answer is None else msgspec.to_builtins(answer.details),

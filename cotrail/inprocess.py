@@ -409,7 +409,7 @@ class _Question:
                 Collected(
                     paragraph=hit.paragraph, step=at.sequence, query=at.query or "", rank=hit.rank, score=hit.score
                 )
-                for at, hit in collected
+                for at, h in collected
             ),
             steps=tuple(self._steps),
             details=None if answer is None else msgspec.to_builtins(answer.details),

@@ -406,9 +406,7 @@ class _Question:
             reason=ended.failure if isinstance(ended, Failed) else None,
             sentences=() if answer is None else answer.sentences,
             collected=tuple(
-                Collected(
-                    paragraph=hit.paragraph, step=at.sequence, query=at.query or "", rank=hit.rank, score=hit.score
-                )
+                Collected(paragraph=h.paragraph, step=at.sequence, query=at.query or "", rank=h.rank, score=h.score)
                 for at, h in collected
             ),
             steps=tuple(self._steps),

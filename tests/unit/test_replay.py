@@ -323,7 +323,9 @@ def test_an_error_in_a_system_s_code_is_told_from_a_failed_step(error: Exception
         raise error
 
     assert isinstance(advance(system, [], BINDING), Next)
-    with pytest.raises(SystemBrokenError, match=r"^the system's code raised \w+: .*; fix it, then `cotrail resume"):
+    with pytest.raises(
+        SystemBrokenError, match=r"^the system's code raised \w+ in \w+.py, line \d+: .*; fix it, then `cotrail resume"
+    ):
         advance(system, [A], BINDING)
 
 

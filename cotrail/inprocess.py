@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import cache
 from html import escape
 from itertools import count
@@ -21,23 +22,21 @@ from typing import Any
 import msgspec
 from msgspec import Struct, structs
 
+from cotrail.common.structs import common_fields
 from cotrail.configuration.extensions import load_extensions, systems_folder
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.budgets import Budgets, Consumed
 from cotrail.core.history import Failed, Finished, Halt, Outcome, Recorded, Step, consumed_by, ended_by
 from cotrail.core.ports.cancellation import Cancellation, Interrupted
-from cotrail.core.questions import Paragraph, Question
+from cotrail.core.questions import Paragraph, Question, paragraphs_of
 from cotrail.core.replay import Replay, SystemBrokenError
 from cotrail.core.results import Failure, Result, failure_of
 from cotrail.core.system import System
-from cotrail.data.datasets.registry import scoring_of
 from cotrail.engines.rate_limits import ProcessLimiter
 from cotrail.engines.retrieval.engine import NewIndex
 from cotrail.errors import InputError, ReplayMismatchError
-from cotrail.evaluation.metrics.answer_metrics import METRICS
-from cotrail.evaluation.metrics.metric import ScoredQuestion
-from cotrail.models.commands.new_runs import Submission
+from cotrail.evaluation.metrics.question_scores import scorer
 from cotrail.models.queries.traces import Collected, TracedQuestion, TracedStep
 from cotrail.models.records.runs import BUDGETS, RunBasics, RunPlan, read_prices
 from cotrail.models.schema.states import QuestionStatus, StepState
@@ -49,7 +48,7 @@ from cotrail.services.runs.asking import with_corpus
 from cotrail.services.runs.requests import AskRequest, make_ask_request, make_request
 from cotrail.services.runs.submission import PreparedRun, prepare
 from cotrail.systems import own
-from cotrail.systems.registry import SYSTEMS, find_system
+from cotrail.systems.registry import SYSTEMS, find_system, recorded_system
 from cotrail.systems.spec import SystemSpec
 from cotrail.tasks.engines import LoadedEngines, StepEngines
 from cotrail.tasks.failures import Fail, Hold, Retry, Wait, verdict
@@ -233,10 +232,7 @@ def _corpus_name(corpus: str | Records | None) -> str | None:
 
 def _paragraphs(given: Records) -> list[Paragraph]:
     try:
-        return [
-            each if isinstance(each, Paragraph) else msgspec.convert({"id": str(place), "title": "", **each}, Paragraph)
-            for place, each in enumerate(given, start=1)
-        ]
+        return paragraphs_of(given)
     except (msgspec.ValidationError, TypeError) as error:
         raise InputError(f"a corpus is paragraphs of `title` and `text` ({error}); correct them") from error
 
@@ -259,12 +255,10 @@ class _Running:
     """A run that was prepared, and is carried out here."""
 
     def __init__(self, prepared: PreparedRun) -> None:
-        self._submission: Submission = prepared.submission
         self._questions = prepared.questions
-        basics = {name: getattr(prepared.submission, name) for name in RunBasics.__struct_fields__}
         given = prepared.submission.provenance
         self._plan = RunPlan(
-            **basics,
+            **common_fields(prepared.submission, RunBasics),
             shots=prepared.submission.shots,
             binding=prepared.submission.binding,
             shared_in=None,
@@ -273,7 +267,7 @@ class _Running:
             budgets=msgspec.convert(given.get(BUDGETS, {}), Budgets),
         )
         self._engines = StepEngines(_engines(), self._plan, Cancellation())
-        self._scoring = scoring_of(prepared.submission.dataset)
+        self._score = scorer(prepared.submission, recorded_system)
         self._stopping = Event()
 
     def all(self, at_once: int, progress: Callable[[int, int], None]) -> Answers:
@@ -297,15 +291,8 @@ class _Running:
 
     def _answered(self, question: Question) -> Answered:
         traced = _Question(self._plan, self._engines, question, self._stopping).traced()
-        scored = ScoredQuestion(
-            scoring=self._scoring,
-            answer=traced.answer,
-            collected=traced.paragraphs,
-            **{name: getattr(traced, name) for name in ("answers", "gold", "pinned", "stated")},
-            searching=self._submission.searches,
-        )
-        values = {name: metric.value(scored) for name, metric in METRICS.items()}
-        return Answered(traced=traced, metrics={name: value for name, value in values.items() if value is not None})
+        scores = self._score(traced)
+        return Answered(traced=traced, metrics={name: value for name, value in scores.items() if value is not None})
 
 
 class _Question:
@@ -335,10 +322,10 @@ class _Question:
         replay, halt = self._replay(), None
         while not isinstance(following := replay.advance(self._history, halt), Finished | Failed):
             room = None if halt else self._plan.budgets.room(len(self._history))
-            with ThreadPoolExecutor(max(1, len(following.steps))) as threads:
-                for step, (outcome, took) in zip(
-                    following.steps, threads.map(self._carried_out, following.steps[:room]), strict=False
-                ):
+            steps = following.steps[:room]
+            with ThreadPoolExecutor(len(steps)) if len(steps) > 1 else nullcontext() as threads:
+                ended = (threads.map if threads else map)(self._carried_out, steps)
+                for step, (outcome, took) in zip(steps, ended, strict=True):
                     self._record(step, outcome, took)
             limit = self._plan.budgets.question.reached(self._consumed)
             if limit and halt is None:

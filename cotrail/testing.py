@@ -16,7 +16,7 @@ from cotrail.core.actions.registry import kind_of
 from cotrail.core.actions.retrieve import Open, Retrieve
 from cotrail.core.binding import Binding
 from cotrail.core.history import Failed, Finished, Outcome, Recorded, Step
-from cotrail.core.questions import Hit, Paragraph, Question
+from cotrail.core.questions import Hit, Paragraph, Question, paragraphs_of
 from cotrail.core.replay import Replay
 from cotrail.core.results import Failure, Generated, Result, Retrieved
 from cotrail.core.system import Action, Answer
@@ -121,11 +121,8 @@ class _Script:
 
     def _found(self, query: str, count: int | None) -> Retrieved:
         given = self._search(query) if callable(self._search) else self._search.get(query, ())
-        paragraphs = [
-            each if isinstance(each, Paragraph) else msgspec.convert({"id": str(place), "title": "", **each}, Paragraph)
-            for place, each in enumerate(given, start=1)
-        ]
-        hits = (Hit(paragraph=each, rank=rank, score=1 / rank) for rank, each in enumerate(paragraphs[:count], start=1))
+        paragraphs = paragraphs_of(given)[:count]
+        hits = (Hit(paragraph=each, rank=rank, score=1 / rank) for rank, each in enumerate(paragraphs, start=1))
         return Retrieved(hits=tuple(hits))
 
     def _generated(self, action: Prompted) -> Generated:

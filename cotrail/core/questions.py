@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -33,6 +33,14 @@ class Paragraph(Struct, frozen=True, kw_only=True, dict=True):
     def statement(self) -> str:
         """Title and text as one, as sentences are compared with them; a knowledge source's sentence has no title."""
         return f"{self.title}\n{self.text}" if self.title else self.text
+
+
+def paragraphs_of(given: Iterable[Mapping[str, Any] | Paragraph]) -> list[Paragraph]:
+    """Paragraphs as people write them down: without an id, their place from 1 is it; raises msgspec.ValidationError."""
+    return [
+        each if isinstance(each, Paragraph) else msgspec.convert({"id": str(place), "title": "", **each}, Paragraph)
+        for place, each in enumerate(given, start=1)
+    ]
 
 
 class FiledParagraph(Paragraph, frozen=True, kw_only=True):

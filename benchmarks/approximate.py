@@ -5,7 +5,6 @@ builds the lists for a recall of 0.95, and asks for ten neighbours of further po
 and by the lists. Recall is compared with exact search over these, which took no part in the build. One thread.
 """
 
-import json
 import resource
 import tempfile
 import time
@@ -17,10 +16,8 @@ import faiss
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
-from benchmarks.machine import command, describe, versions
+from benchmarks.machine import command, describe, publish, versions
 from cotrail.engines.retrieval import dense
 
 NUMBERS, CLUSTER, SPREAD = 384, 40, 0.8
@@ -38,12 +35,7 @@ def main(
     rows = [_measured(int(size)) for size in sizes.split(",")]
     report: dict[str, Any] = {"command": command("benchmarks.approximate"), "numbers": NUMBERS, "asked_recall": RECALL}
     report |= {"measured": rows, "machine": describe(), "versions": versions(*MEASURED)}
-    if output is not None:
-        output.write_text(json.dumps(report, indent=2) + "\n")
-    table = Table(*rows[0])
-    for row in rows:
-        table.add_row(*(f"{value:,}" for value in row.values()))
-    Console().print(table)
+    publish(report, output)
 
 
 def _measured(size: int) -> dict[str, Any]:

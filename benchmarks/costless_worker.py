@@ -16,9 +16,9 @@ class OwnChains(CostlessModel):
     def write(self, request: GenerationRequest) -> str:
         """The next sentence, or the answer."""
         prompt = request.prompt
-        return (
-            workload.sentence(prompt.question, len(prompt.written)) if request.until == "sentence" else workload.ANSWER
-        )
+        if request.until == "sentence":
+            return workload.sentence(prompt.question, len(prompt.written))
+        return workload.answer(prompt.question)
 
 
 class OwnParagraphs(CostlessRetriever):

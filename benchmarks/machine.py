@@ -1,5 +1,6 @@
 """Description of the machine and the software that a benchmark ran on."""
 
+import json
 import os
 import platform
 import shlex
@@ -9,6 +10,9 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from rich.console import Console
+from rich.table import Table
 
 
 def describe() -> dict[str, Any]:
@@ -32,6 +36,17 @@ def command(module: str) -> str:
     """The command that started this process; files by name, without their folders."""
     arguments = [Path(argument).name if argument.startswith(("/", ".")) else argument for argument in sys.argv[1:]]
     return shlex.join(["python", "-m", module, *arguments])
+
+
+def publish(report: dict[str, Any], output: Path | None) -> None:
+    """Write a report into a file, where one is given, and print what it has under `measured`: rows of numbers."""
+    if output is not None:
+        output.write_text(json.dumps(report, indent=2) + "\n")
+    rows = report["measured"]
+    table = Table(*rows[0])
+    for row in rows:
+        table.add_row(*(f"{value:,}" for value in row.values()))
+    Console().print(table)
 
 
 def _version(package: str) -> str | None:

@@ -33,13 +33,13 @@ from cotrail.core.results import Result
 from cotrail.core.system import Action, Answer
 from cotrail.data.corpora.files import read_corpus
 from cotrail.data.datasets.loading import load_questions
+from cotrail.data.datasets.spec import Scoring
 from cotrail.engines.language_models.oracle import oracle_script
 from cotrail.engines.language_models.scripted import ScriptedModel
 from cotrail.engines.retrieval.stores import build_index, open_index
 from cotrail.evaluation.metrics.corpus_coverage import coverage
-from cotrail.evaluation.metrics.supporting_paragraphs import paragraph_recall
-from cotrail.systems.ircot import IRCoTSettings
-from cotrail.systems.one_step import OneStepSettings
+from cotrail.evaluation.metrics.supporting_paragraphs import support_scores
+from cotrail.systems.ircot import IRCoTSettings, OneStepSettings
 from cotrail.systems.parts.reading import ReaderSettings
 from cotrail.systems.parts.retrieval import RetrievalSettings
 from cotrail.systems.registry import find_system
@@ -131,7 +131,9 @@ def main(
 
 def _row(world: OracleExecutor, questions: Iterable[Question], system: str, count: int) -> dict[str, Any]:
     answered = [(question, world.answer(system, question, count)) for question in questions]
-    recalls = [paragraph_recall(answer.paragraphs, question.gold) or 0.0 for question, answer in answered]
+    rule = Scoring("squad", any_script=True)
+    supports = [support_scores(rule, answer.paragraphs, question.gold) for question, answer in answered]
+    recalls = [each.recall if each else 0.0 for each in supports]
     collected = [len(answer.paragraphs) for _, answer in answered]
     return {
         "system": system,

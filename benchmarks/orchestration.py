@@ -9,6 +9,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
@@ -60,27 +62,32 @@ def contenders() -> list[str]:
 
 
 def measure(settings: Settings, name: str, number: int, *arguments: int) -> dict[str, Any]:
-    """Run a contender in a database of its own, which is dropped before the next one begins; returns its output."""
+    """Run a contender in a database of its own; returns its output."""
+    command = [sys.executable, "-m", f"benchmarks.contenders.{name}", *map(str, arguments)]
+    with own_database(settings, f"{name}_{number}") as environment:
+        done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
+
+
+@contextmanager
+def own_database(settings: Settings, name: str) -> Iterator[dict[str, str]]:
+    """The environment of a contender with a database of its own, which is dropped before the next one begins."""
     url = make_url(settings.database)
-    database = f"{name}_{number}"
     engine = create_engine(url.set(database="postgres"), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
-        connection.execute(text(f'CREATE DATABASE "{database}"'))
-    own = url.set(drivername="postgresql", database=database).render_as_string(hide_password=False)
-    environment = {
+        connection.execute(text(f'CREATE DATABASE "{name}"'))
+    own = url.set(drivername="postgresql", database=name).render_as_string(hide_password=False)
+    yield {
         **os.environ,
         "COTRAIL_HOME": str(settings.home),
         "COTRAIL_DATABASE_URL": own,
         "COTRAIL_BROKER_URL": settings.broker,
     }
-    command = [sys.executable, "-m", f"benchmarks.contenders.{name}", *map(str, arguments)]
-    done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     with engine.connect() as connection:
-        connection.execute(text(f'DROP DATABASE "{database}" WITH (FORCE)'))
+        connection.execute(text(f'DROP DATABASE "{name}" WITH (FORCE)'))
         connection.execute(text("CHECKPOINT"))
     engine.dispose()
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return result
 
 
 def _report(measured: dict[str, list[dict[str, Any]]], questions: int) -> dict[str, Any]:

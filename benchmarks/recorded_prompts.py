@@ -15,7 +15,7 @@ from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Question
 from cotrail.core.replay import advance
 from cotrail.core.results import Generated
-from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.records.contents import ParagraphCache
 from cotrail.models.records.runs import RunPlan, Runs
 from cotrail.models.records.steps import read_histories
 from cotrail.models.schema.tables import questions

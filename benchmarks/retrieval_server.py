@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.machine import command, describe, versions
-from benchmarks.retrieval import made_up
+from benchmarks.search_engines import made_up
 from benchmarks.zipfian import queries
 from cotrail.core.ports.retriever import SearchRequest
 from cotrail.engines.retrieval.stores import FolderStore

@@ -98,7 +98,7 @@ def from_outcomes(connection: Connection, run: str, count: int) -> None:
 def from_traces(connection: Connection, run: str, count: int) -> None:
     """Scores the first questions from whole traces."""
     from cotrail.models.queries.traces import CHUNK_QUESTIONS, read_traced
-    from cotrail.models.records.paragraphs import ParagraphCache
+    from cotrail.models.records.contents import ParagraphCache
     from cotrail.models.records.questions import read_question_ids
 
     ids, paragraphs = read_question_ids(connection, run)[:count], ParagraphCache()

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.machine import describe, versions
-from benchmarks.retrieval import made_up
+from benchmarks.search_engines import made_up
 from benchmarks.searching import RETRIEVED, searched
 from cotrail.common.humanize import percent
 from cotrail.configuration.settings import Settings

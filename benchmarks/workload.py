@@ -6,10 +6,11 @@ millions: content stored for one question saves next to no work for another.
 
 from zlib import crc32
 
+from benchmarks import model_calls
 from benchmarks.costless import ANSWER, WORDS
 from cotrail.core.questions import Hit, Paragraph
 
-__all__ = ["ANSWER", "SENTENCES", "question", "search", "sentence"]
+__all__ = ["ANSWER", "SENTENCES", "answer", "question", "search", "sentence"]
 
 SENTENCES = (
     "The bridge of {builder} was built in one year.",
@@ -33,7 +34,14 @@ def question(number: int) -> str:
 
 def sentence(asked: str, position: int) -> str:
     """The sentence of a question's chain at that position, from 0; the last states the answer."""
+    model_calls.call(asked, position)
     return SENTENCES[position].format(builder=asked.removeprefix("Where was ").removesuffix(" born?"))
+
+
+def answer(asked: str) -> str:
+    """The answer to a question, by a call of its own after all sentences."""
+    model_calls.call(asked, len(SENTENCES))
+    return ANSWER
 
 
 def search(query: str) -> tuple[Hit, ...]:

@@ -106,7 +106,7 @@ def _record(kind: type[Struct], writing: "Writing") -> str:
     given = (f"{name}={value!r}" for name, value in options.items() if value)
     files = (
         writing.imported(each.__module__, each.__name__)
-        for each in kind.__mro__
+        for each in kind.__mro__[1:]
         if each.__module__ == named_files.__name__
     )
     bases = [*files, writing.imported("msgspec", "Struct")]

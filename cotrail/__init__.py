@@ -10,7 +10,9 @@ from typing import Any
 __version__ = "1.0.0"
 
 _PLACES = {
-    **dict.fromkeys(("ask", "ask_async", "run", "index", "Answered", "Answers"), "cotrail.inprocess"),
+    **dict.fromkeys(("ask", "ask_async", "run", "index"), "cotrail.inprocess"),
+    **dict.fromkeys(("Answered", "Answers"), "cotrail.answers"),
+    **dict.fromkeys(("Environment", "Episode", "Observation"), "cotrail.environment"),
     **dict.fromkeys(("system", "search", "write"), "cotrail.systems.own"),
     **dict.fromkeys(("Answer", "Together", "StepFailed", "LimitReached"), "cotrail.core.system"),
     **dict.fromkeys(("Paragraph", "Question"), "cotrail.core.questions"),
@@ -19,11 +21,16 @@ _PLACES = {
     **dict.fromkeys(("Embed", "Rate"), "cotrail.core.actions.embed"),
     **dict.fromkeys(("Entail", "Extract"), "cotrail.core.actions.entail"),
     "Needs": "cotrail.systems.spec",
+    **dict.fromkeys(("Command", "RunView"), "cotrail.configuration.extensions"),
     "Metric": "cotrail.evaluation.metrics.metric",
 }
 """The module of each name, which is imported as the name is first used: `import cotrail` costs nothing."""
 
 __all__ = [*_PLACES]  # noqa: PLE0604 - the names are the table's
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_PLACES]
 
 
 def __getattr__(name: str) -> Any:

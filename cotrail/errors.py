@@ -7,9 +7,21 @@ whose server is unavailable waits until the server is back. The retry policy (`t
 worker does about it. `StepFailed`, which a system may catch, is in `cotrail.core.system`.
 """
 
+import tomllib
+from pathlib import Path
+
+DOCS = "https://github.com/cotrail/cotrail/blob/main/docs/"
+
 
 class CotrailError(Exception):
     """Base class of all exceptions that cotrail raises on purpose."""
+
+    @property
+    def page(self) -> str:
+        """The page of the docs that helps with errors of its class, by `errors.toml`."""
+        pages: dict[str, str] = tomllib.loads(Path(__file__).with_name("errors.toml").read_text())
+        own = (each.__name__ for each in type(self).__mro__ if each.__module__ == __name__)
+        return DOCS + next(pages[name] for name in own if name in pages)
 
 
 class InputError(CotrailError):

@@ -7,21 +7,21 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import cache
-from html import escape
 from itertools import count
 from pathlib import Path
-from statistics import fmean
 from tempfile import TemporaryDirectory
 from threading import Event
 from typing import Any
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import structs
 
+from cotrail.answers import LOCAL, Answered, Answers, asked_of_workers, run_by_workers, shown_progress
 from cotrail.common.structs import common_fields
 from cotrail.configuration.extensions import load_extensions, systems_folder
 from cotrail.configuration.settings import settings
@@ -30,31 +30,34 @@ from cotrail.core.budgets import Budgets, Consumed
 from cotrail.core.history import Failed, Finished, Halt, Outcome, Recorded, Step, consumed_by, ended_by
 from cotrail.core.ports.cancellation import Cancellation, Interrupted
 from cotrail.core.questions import Paragraph, Question, paragraphs_of
-from cotrail.core.replay import Replay, SystemBrokenError
+from cotrail.core.replay import Replay, SystemBrokenError, advance
 from cotrail.core.results import Failure, Result, failure_of
 from cotrail.core.system import System
+from cotrail.data.corpora.building import file_digest
 from cotrail.engines.rate_limits import ProcessLimiter
 from cotrail.engines.retrieval.engine import NewIndex
 from cotrail.errors import InputError, ReplayMismatchError
-from cotrail.evaluation.metrics.question_scores import scorer
 from cotrail.models.queries.traces import Collected, TracedQuestion, TracedStep
 from cotrail.models.records.runs import BUDGETS, RunBasics, RunPlan, read_prices
 from cotrail.models.schema.states import QuestionStatus, StepState
-from cotrail.services.access.grants import seen_corpora
+from cotrail.services.access.grants import GIVEN, seen_corpora
 from cotrail.services.library.corpora import Indexed
 from cotrail.services.library.corpora import index as index_files
-from cotrail.services.results.steps import shown_steps
-from cotrail.services.runs.asking import with_corpus
+from cotrail.services.results.questions import shown_question
 from cotrail.services.runs.requests import AskRequest, make_ask_request, make_request
+from cotrail.services.runs.resolving import with_corpus
 from cotrail.services.runs.submission import PreparedRun, prepare
 from cotrail.systems import own
-from cotrail.systems.registry import SYSTEMS, find_system, recorded_system
+from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import SystemSpec
 from cotrail.tasks.engines import LoadedEngines, StepEngines
 from cotrail.tasks.failures import Fail, Hold, Retry, Wait, verdict
 
 Records = Sequence[Mapping[str, Any] | Paragraph]
 """Paragraphs: of `title` and `text`, and of an `id` where they have one."""
+
+AnyCorpus = str | Path | Records
+"""A corpus by its name, its file, or its paragraphs."""
 
 AnySystem = str | SystemSpec | Callable[..., System]
 """A system by its name, its file (`FILE.py` or `FILE.py:NAME`), its record, or the function that it is."""
@@ -66,96 +69,27 @@ HERE = "@here"
 """What the name of a system has that is only in this process."""
 
 
-class Answered(Struct, frozen=True, kw_only=True):
-    """A question as it was answered: its answer, and every step. A notebook shows the steps.
-
-    metrics: by name, of a question with published answers or paragraphs.
-    """
-
-    traced: TracedQuestion
-    metrics: dict[str, float] = {}
-
-    @property
-    def answer(self) -> str:
-        """The answer; empty where there is none, and where the question failed."""
-        return self.traced.answer or ""
-
-    @property
-    def failure(self) -> Failure | None:
-        """Why the question failed."""
-        return self.traced.reason
-
-    def row(self) -> dict[str, Any]:
-        """The question as a row of a table."""
-        traced = self.traced
-        return {
-            "id": traced.key,
-            "question": traced.text,
-            "answer": self.answer,
-            "gold": list(traced.answers),
-            "ended_by": traced.ended_by,
-            "steps": len(traced.steps),
-            **self.metrics,
-        }
-
-    def __str__(self) -> str:
-        return self.answer
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{each.sequence}</td><td>{escape(each.view.verb)}</td><td>{escape(each.view.asked)}"
-            f"{''.join(f'<br>{escape(part)}' for part in _parts(each.view.parts))}</td></tr>"
-            for each in shown_steps(self.traced)
-        )
-        said = escape(self.answer) if self.failure is None else f"failed: {escape(self.failure.message)}"
-        return f"<p>{escape(self.traced.text)} <b>{said}</b></p><table>{rows}</table>"
-
-
-def _parts(parts: Iterable[Any]) -> Iterator[str]:
-    for part in parts:
-        yield from (f"{hit.rank}. {hit.paragraph.title}" for hit in getattr(part, "hits", ()))
-        if text := getattr(part, "text", ""):
-            yield text
-
-
-class Answers(Struct, frozen=True, kw_only=True):
-    """The questions of a run in their order. `rows` are a data frame of pandas or polars."""
-
-    answered: tuple[Answered, ...]
-
-    def __iter__(self) -> Iterator[Answered]:
-        return iter(self.answered)
-
-    def __len__(self) -> int:
-        return len(self.answered)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """A row a question, as `Answered.row`."""
-        return [each.row() for each in self]
-
-    @property
-    def scores(self) -> dict[str, float]:
-        """The mean of each metric that at least one question has."""
-        names = dict.fromkeys(name for each in self for name in each.metrics)
-        return {name: fmean(each.metrics[name] for each in self if name in each.metrics) for name in names}
-
-    def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><td>{escape(name)}</td><td>{value:.3f}</td></tr>" for name, value in self.scores.items())
-        return f"<p>{len(self)} questions</p><table>{rows}</table>"
-
-
 def ask(
-    system: AnySystem, question: str, *, corpus: str | Records | None = None, model: str | None = None, **fields: Any
+    system: AnySystem,
+    question: str,
+    *,
+    corpus: AnyCorpus | None = None,
+    model: str | None = None,
+    server: str | None = None,
+    **fields: Any,
 ) -> Answered:
-    """Answer a question.
+    """Answer a question: in this process, or by the workers of a server.
 
-    corpus: the name of one that is indexed, or paragraphs; the only one that there is without it. model: as
+    corpus: the name of one that is indexed, a file, or paragraphs; the only one that there is without it. model: as
     `cotrail models` lists them, the default without it. fields: others of a run file, such as `retrieval_count`.
+    server: a service's URL, its name in `servers.toml`, or `local` for this machine's stack.
     Raises InputError and its kinds, BlockedError where a model or a corpus isn't there, UnavailableError.
     """
-    values = {"question": question, **_named(system, corpus, model), **fields}
+    values = {"question": question, **_named(system, corpus, model, server), **fields}
+    if server is not None:
+        return asked_of_workers(server, values)
     request: AskRequest = make_ask_request(values, {})
-    return _Running(prepare(with_corpus(request))).all(1, lambda *_: None).answered[0]
+    return InProcessRun(prepare(with_corpus(request))).all(1, lambda *_: None).answered[0]
 
 
 async def ask_async(system: AnySystem, question: str, **fields: Any) -> Answered:
@@ -167,24 +101,53 @@ def run(
     system: AnySystem,
     questions: str | Path | Iterable[str | Mapping[str, Any]],
     *,
-    corpus: str | Records | None = None,
+    corpus: AnyCorpus | None = None,
     model: str | None = None,
     at_once: int = 4,
     progress: Callable[[int, int], None] | None = None,
+    server: str | None = None,
     **fields: Any,
 ) -> Answers:
-    """Answer questions, of which so many are under way at once.
+    """Answer questions, of which so many are under way at once in this process; a server's workers have their own.
 
     questions: a file, which `dataset` among the fields may name the form of; or texts, or records as a file of JSON
-    lines has them (`id`, `question`, `answers`). progress: called with how many have ended, and of how many.
+    lines has them (`id`, `question`, `answers`). progress: called with how many have ended, and of how many; a notebook
+    shows it without that.
     Arguments and errors are else those of `ask`; a question that fails is among the answers.
     """
-    with TemporaryDirectory(prefix="cotrail-") as folder:
+    progress = progress or shown_progress()
+    if server is None:
+        return InProcessRun(prepared_run(system, questions, corpus, model, fields)).all(at_once, progress)
+    with _values(system, questions, corpus, model, server, fields) as values:
+        return run_by_workers(server, values, progress)
+
+
+def prepared_run(
+    system: AnySystem,
+    questions: str | Path | Iterable[str | Mapping[str, Any]],
+    corpus: AnyCorpus | None,
+    model: str | None,
+    fields: Mapping[str, Any],
+) -> PreparedRun:
+    """What `run` carries out here, checked."""
+    with _values(system, questions, corpus, model, None, fields) as values:
+        return prepare(make_request(values, {}))
+
+
+@contextmanager
+def _values(
+    system: AnySystem,
+    questions: str | Path | Iterable[str | Mapping[str, Any]],
+    corpus: AnyCorpus | None,
+    model: str | None,
+    server: str | None,
+    fields: Mapping[str, Any],
+) -> Iterator[dict[str, Any]]:
+    """The fields of a request for a run, whose questions are in a file."""
+    with _folder("questions.jsonl", "the given questions") as path:
         if not isinstance(questions, str | Path):
-            questions = _written(Path(folder, "questions.jsonl"), questions)
-        values = {"dataset": "jsonl", "questions": str(questions), **_named(system, corpus, model), **fields}
-        prepared = prepare(make_request(values, {}))
-    return _Running(prepared).all(at_once, progress or (lambda *_: None))
+            questions = _written(path, questions)
+        yield {"dataset": "jsonl", "questions": str(questions), **_named(system, corpus, model, server), **fields}
 
 
 def index(given: str | Path | Records, name: str, **settings_: Any) -> Indexed:
@@ -193,24 +156,39 @@ def index(given: str | Path | Records, name: str, **settings_: Any) -> Indexed:
     new = NewIndex(settings=settings_)
     if isinstance(given, str | Path):
         return index_files([Path(given)], name, new)
-    with TemporaryDirectory(prefix="cotrail-") as folder:
-        path = Path(folder, "corpus.jsonl")
-        path.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in _paragraphs(given)))
+    with _folder("corpus.jsonl", "the given paragraphs") as path:
+        path.write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in _records(tuple(given))))
         return index_files([path], name, new)
+
+
+@contextmanager
+def _folder(name: str, said: str) -> Iterator[Path]:
+    """The path of a file in a folder for it; errors name what was given in place of the file."""
+    with TemporaryDirectory(prefix="cotrail-") as folder:
+        path = Path(folder, name)
+        try:
+            yield path
+        except InputError as error:
+            error.args = tuple(str(each).replace(str(path), said) for each in error.args)
+            raise
 
 
 # What is named, as requests name it.
 
 
-def _named(system: AnySystem, corpus: str | Records | None, model: str | None) -> dict[str, Any]:
+def _named(system: AnySystem, corpus: AnyCorpus | None, model: str | None, server: str | None) -> dict[str, Any]:
     load_extensions()
+    if server is not None and not isinstance(system, str):
+        raise InputError("workers know systems by name or file, and not those of this process: put it into a file")
+    if server not in (None, LOCAL) and not isinstance(corpus, str | None):
+        raise InputError("a server searches the corpora that it has: name one, or index yours there (`cotrail index`)")
     named = {"system": _system_name(system), "corpus": _corpus_name(corpus), "model": model}
     return {name: value for name, value in named.items() if value is not None}
 
 
 def _system_name(system: AnySystem) -> str:
     if isinstance(system, str):
-        return own.installed(system, systems_folder()) if own.is_file(system) else system
+        return own.installed(system, systems_folder(), warnings.warn) if own.is_file(system) else system
     spec = system if isinstance(system, SystemSpec) else own.system(system)
     if spec in SYSTEMS:
         return spec.name
@@ -219,14 +197,15 @@ def _system_name(system: AnySystem) -> str:
     return named.name
 
 
-def _corpus_name(corpus: str | Records | None) -> str | None:
-    """The name of a corpus; paragraphs are indexed, once, under a name of their content."""
-    if corpus is None or isinstance(corpus, str):
-        return corpus
-    paragraphs = _paragraphs(corpus)
-    name = f"given-{hashlib.sha256(msgspec.json.encode(paragraphs)).hexdigest()[:16]}"
+def _corpus_name(corpus: AnyCorpus | None) -> str | None:
+    """The name of a corpus; a file or paragraphs are indexed, once, under a name of their content."""
+    if corpus is None or (isinstance(corpus, str | Path) and not Path(corpus).is_file()):
+        return None if corpus is None else str(corpus)
+    given = Path(corpus) if isinstance(corpus, str | Path) else _paragraphs(corpus)
+    digest = file_digest(given) if isinstance(given, Path) else hashlib.sha256(msgspec.json.encode(given)).digest()
+    name = f"{GIVEN}{digest.hex()[:16]}"
     if name not in seen_corpora().manifests():
-        index(paragraphs, name)
+        index(given, name)
     return name
 
 
@@ -237,8 +216,16 @@ def _paragraphs(given: Records) -> list[Paragraph]:
         raise InputError(f"a corpus is paragraphs of `title` and `text` ({error}); correct them") from error
 
 
+def _records(given: Records) -> Iterator[Mapping[str, Any] | Paragraph]:
+    """The paragraphs with their ids, and with fields by which searches may filter."""
+    for each, paragraph in zip(given, _paragraphs(given), strict=True):
+        yield paragraph if isinstance(each, Paragraph) else {**each, "id": paragraph.id, "title": paragraph.title}
+
+
 def _written(path: Path, questions: Iterable[str | Mapping[str, Any]]) -> Path:
-    records = ({"question": each} if isinstance(each, str) else each for each in questions)
+    records = [{"question": each} if isinstance(each, str) else each for each in questions]
+    if isinstance(questions, Mapping) or not all(isinstance(each, Mapping) for each in records):
+        raise InputError("questions are a list of texts, or of records with a `question`; give such a list")
     path.write_text("".join(json.dumps({"id": str(place), **each}) + "\n" for place, each in enumerate(records, 1)))
     return path
 
@@ -247,17 +234,18 @@ def _written(path: Path, questions: Iterable[str | Mapping[str, Any]]) -> Path:
 
 
 @cache
-def _engines() -> LoadedEngines:
+def loaded_engines() -> LoadedEngines:
+    """The engines of this process."""
     return LoadedEngines(settings(), ProcessLimiter())
 
 
-class _Running:
+class InProcessRun:
     """A run that was prepared, and is carried out here."""
 
     def __init__(self, prepared: PreparedRun) -> None:
-        self._questions = prepared.questions
+        self.questions, self.submission = prepared.questions, prepared.submission
         given = prepared.submission.provenance
-        self._plan = RunPlan(
+        self.plan = RunPlan(
             **common_fields(prepared.submission, RunBasics),
             shots=prepared.submission.shots,
             binding=prepared.submission.binding,
@@ -266,8 +254,7 @@ class _Running:
             prices=read_prices(given),
             budgets=msgspec.convert(given.get(BUDGETS, {}), Budgets),
         )
-        self._engines = StepEngines(_engines(), self._plan, Cancellation())
-        self._score = scorer(prepared.submission, recorded_system)
+        self.engines = StepEngines(loaded_engines(), self.plan, Cancellation())
         self._stopping = Event()
 
     def all(self, at_once: int, progress: Callable[[int, int], None]) -> Answers:
@@ -277,25 +264,27 @@ class _Running:
         ended: list[Answered] = []
         threads = ThreadPoolExecutor(at_once)
         try:
-            for answered in threads.map(self._answered, self._questions):
-                ended.append(answered)
-                progress(len(ended), len(self._questions))
+            for each in threads.map(self._answered, self.questions):
+                ended.append(each)
+                progress(len(ended), len(self.questions))
         except BaseException:
             self._stopping.set()
-            _engines().interrupt()
-            _engines.cache_clear()
+            loaded_engines().interrupt()
+            loaded_engines.cache_clear()
             raise
         finally:
             threads.shutdown(cancel_futures=True)
-        return Answers(answered=tuple(ended))
+        return Answers(answered=tuple(ended), submission=self.submission, questions=tuple(self.questions))
 
     def _answered(self, question: Question) -> Answered:
-        traced = _Question(self._plan, self._engines, question, self._stopping).traced()
-        scores = self._score(traced)
-        return Answered(traced=traced, metrics={name: value for name, value in scores.items() if value is not None})
+        return self.scored(InProcessQuestion(self.plan, self.engines, question, self._stopping).traced())
+
+    def scored(self, traced: TracedQuestion) -> Answered:
+        """A question that has ended with its scores."""
+        return Answered(question=shown_question(self.submission, traced), traced=traced)
 
 
-class _Question:
+class InProcessQuestion:
     """A question and its steps so far."""
 
     def __init__(self, plan: RunPlan, engines: StepEngines, question: Question, stopping: Event) -> None:
@@ -310,27 +299,38 @@ class _Question:
     def traced(self) -> TracedQuestion:
         """Carries out what the system asks for, to its end; where its code is at fault, the question has failed."""
         try:
-            return self._ended(self._carried_out_whole())
+            next(self.carried_out_whole(lambda _: False))
+            raise AssertionError  # never reached: it asks for nothing
+        except StopIteration as stopped:
+            return self.ended(stopped.value)
         except (SystemBrokenError, ReplayMismatchError) as error:
-            return self._ended(Failed(failure_of(error)))
+            return self.ended(Failed(failure_of(error)))
 
-    def _replay(self) -> Replay:
-        opened = self._plan.open(self._question, find_system)
-        return Replay(opened, self._plan.binding, watched=self._plan.is_others)
-
-    def _carried_out_whole(self) -> Finished | Failed:
-        replay, halt = self._replay(), None
+    def carried_out_whole(
+        self, asks: Callable[[Step], bool]
+    ) -> Generator[Step, tuple[Outcome, float], Finished | Failed]:
+        """Carry out what is asked for; yields the steps that somebody else carries out, who sends the results."""
+        opened, halt = self._plan.open(self._question.asked, find_system), None
+        binding = self._plan.bound(self._question.id, self._question.kinds)
+        replay = Replay(opened, binding, watched=self._plan.is_others)
         while not isinstance(following := replay.advance(self._history, halt), Finished | Failed):
             room = None if halt else self._plan.budgets.room(len(self._history))
             steps = following.steps[:room]
-            with ThreadPoolExecutor(len(steps)) if len(steps) > 1 else nullcontext() as threads:
-                ended = (threads.map if threads else map)(self._carried_out, steps)
-                for step, (outcome, took) in zip(steps, ended, strict=True):
-                    self._record(step, outcome, took)
+            ended = {}
+            for step in filter(asks, steps):
+                ended[step.sequence] = yield step
+            own = [step for step in steps if step.sequence not in ended]
+            with ThreadPoolExecutor(len(own)) if len(own) > 1 else nullcontext() as threads:
+                carried_out = (threads.map if threads else map)(self._carried_out, own)
+                ended |= zip((step.sequence for step in own), carried_out, strict=True)
+            for step in steps:
+                self._record(step, *ended[step.sequence])
             limit = self._plan.budgets.question.reached(self._consumed)
             if limit and halt is None:
                 halt = Halt(after=len(self._history), limit=limit)
         replay.close()
+        if self._plan.is_others:  # which may not be pure: a run that is continued asks it again, too
+            advance(opened, self._history, binding, halt)
         return following
 
     def _carried_out(self, step: Step) -> tuple[Outcome, float]:
@@ -376,7 +376,7 @@ class _Question:
             )
         )
 
-    def _ended(self, ended: Finished | Failed) -> TracedQuestion:
+    def ended(self, ended: Finished | Failed) -> TracedQuestion:
         question, answer = self._question, ended.answer if isinstance(ended, Finished) else None
         found = {hit.paragraph.digest: (step, hit) for step in reversed(self._steps) for hit in step.hits}
         collected = () if answer is None else (found[each.digest] for each in answer.paragraphs if each.digest in found)

@@ -10,9 +10,8 @@ from sqlalchemy.dialects.postgresql.base import ischema_names
 
 from cotrail.models.schema.base import TransactionNumber
 from cotrail.models.schema.database import connect
-from cotrail.models.schema.deployment import deployment, record_version, refuse_unreleased
+from cotrail.models.schema.deployment import deployment, provide_reader, record_version, refuse_unreleased
 from cotrail.models.schema.migrating import VERSION_TABLE, renumber
-from cotrail.models.schema.reader import provide_reader
 from cotrail.models.schema.service_tables import batches, question_summaries, tokens
 from cotrail.models.schema.tables import runs
 

@@ -291,15 +291,8 @@ class StepEngines:
         self._read_answers = answers
         self._loaded = loaded
         self._run = run
-        self._cancellation = cancellation
-
-    @property
-    def binding(self) -> Binding:
-        return self._run.binding
-
-    @property
-    def cancellation(self) -> Cancellation:
-        return self._cancellation
+        self.binding: Binding = run.binding
+        self.cancellation = cancellation
 
     def language_model(self, role: str = MODEL) -> LanguageModel:
         self._check_role(role)

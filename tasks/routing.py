@@ -197,9 +197,6 @@ serialization.register(
 )
 
 
-# The lease of a step that this process has claimed.
-
-
 class Lease:
     """A claim and the time for which it is known to be good; threads share it.
 
@@ -258,7 +255,6 @@ class Turns:
         return [leases.pop(message, None) for message in messages]
 
     def _claimed(self, kind: str, messages: Sequence[Dispatch]) -> Iterable[Lease]:
-        """As many of the next steps as there are messages."""
         own, left = [message.step_id for message in messages], len(messages)
         while left and (chosen := self._next_in_turn(kind, own, list(self._latest), left)):
             for lease in self._claim(chosen):

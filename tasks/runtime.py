@@ -14,6 +14,7 @@ from typing import TypeVar
 from tenacity import RetryCallState, Retrying, retry_if_exception, sleep_using_event, wait_exponential
 
 from cotrail.configuration.deadlines import deadline_of
+from cotrail.configuration.extensions import brings
 from cotrail.configuration.settings import Settings, settings
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.ports.cancellation import Cancellation
@@ -75,7 +76,8 @@ class Runtime:
         # Host and process id alone may come again, as in a container that is started again: a lease of the process
         # before isn't this one's to give back.
         worker = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(3).hex()}"
-        self.ledger = Ledger(connect(settings.database, by_index=True), worker, settings.lease_seconds, find_system)
+        engine, lease = connect(settings.database, by_index=True), settings.lease_seconds
+        self.ledger = Ledger(engine, worker, lease, find_system, brings(allowed=settings.stored_systems))
         self._away = False  # whether the database was away the last time; any thread writes it, and the latest counts
         self._ahead: dict[Dispatch, Future[Lease | None]] = {}
         self._held: dict[int, Lease] = {}
@@ -228,7 +230,6 @@ class Runtime:
             return [None] * len(messages)
 
     def _waiting(self) -> list[Lease]:
-        """The steps that were claimed ahead and whose execution hasn't begun."""
         ahead = [each.result() for each in list(self._ahead.values()) if each.done() and not each.exception()]
         return [lease for lease in ahead if lease is not None]
 
@@ -329,7 +330,6 @@ class Runtime:
             self.commit(Completion(claim=claim, outcome=failure, milliseconds=lease.took() * 1000))
 
     def _limit(self, lease: Lease) -> float:
-        """How many seconds the execution of a step may take: the deadline of its kind."""
         return deadline_of(kind_of(lease.claim.action).name, self.settings)
 
 

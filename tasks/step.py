@@ -116,11 +116,15 @@ def _outcome(runtime: Runtime, lease: Lease, execute: Execute) -> Outcome | Atte
             runtime.insist(runtime.ledger.release, [claim])
         return AttemptOutcome.RELEASED
     except AwaitsBatch as awaited:
-        return _hand_over(runtime, lease, awaited)
+        if lease.settle():
+            runtime.insist(runtime.ledger.hand_over, claim, awaited.model_name, awaited.body)
+        return AttemptOutcome.BATCHED
     except BaseException as error:  # a panic of a library in Rust is no Exception, and must not cost a thread either
         if _ends_process(error):
             raise
-        return _failed(runtime, lease, error)
+        if not isinstance(error, Exception):
+            runtime.engines.forget_retrievers(claim.run)
+        return runtime.failures.decide(claim, error) if lease.settle() else AttemptOutcome.RETRIED
     # The heartbeat has given it up as overdue and recorded that; a claim has one end only.
     if not lease.settle():
         logger.warning("step %d has a result after all, %.0f s after it began", claim.step_id, lease.took())
@@ -128,20 +132,6 @@ def _outcome(runtime: Runtime, lease: Lease, execute: Execute) -> Outcome | Atte
     if runtime.breaker.succeeded(needed(claim)):
         logger.info("%s is back", needed(claim))
     return result
-
-
-def _hand_over(runtime: Runtime, lease: Lease, awaited: AwaitsBatch) -> AttemptOutcome:
-    if lease.settle():
-        runtime.insist(runtime.ledger.hand_over, lease.claim, awaited.model_name, awaited.body)
-    return AttemptOutcome.BATCHED
-
-
-def _failed(runtime: Runtime, lease: Lease, error: BaseException) -> Outcome | AttemptOutcome:
-    """The failure of an execution that raised an error; how it ended where the step was given back, here or before."""
-    claim = lease.claim
-    if not isinstance(error, Exception):
-        runtime.engines.forget_retrievers(claim.run)
-    return runtime.failures.decide(claim, error) if lease.settle() else AttemptOutcome.RETRIED
 
 
 def _ends_process(error: BaseException) -> bool:

@@ -56,6 +56,11 @@ class _Written(Struct):
         ]
 
 
+def _connected(url: str) -> Redis:
+    patience = {"socket_timeout": PATIENCE_SECONDS, "socket_connect_timeout": PATIENCE_SECONDS}
+    return Redis.from_url(url.replace("redis+socket://", "unix://", 1), **patience)
+
+
 def channel_of(prefix: str, question_id: int) -> str:
     """The channel of a question."""
     return f"{prefix}tokens:{question_id}"
@@ -68,7 +73,7 @@ class Telling:
     """
 
     def __init__(self, url: str, prefix: str) -> None:
-        self._url = url.replace("redis+socket://", "unix://", 1)
+        self._url = url
         self._prefix = prefix
         self._changed = threading.Condition()
         self._writing: dict[int, _Written] = {}
@@ -101,7 +106,7 @@ class Telling:
         self._changed.notify()
 
     def _work(self) -> None:
-        client = Redis.from_url(self._url, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS)
+        client = _connected(self._url)
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._ended or self._writing)
@@ -126,9 +131,6 @@ class Telling:
             pipeline.execute()
 
 
-# Hearing what workers tell of a question (`cotrail.tasks.telling`).
-
-
 class Hearing:
     """What is sent of one question, from when the block begins; nothing where Redis doesn't answer.
 
@@ -136,11 +138,7 @@ class Hearing:
     """
 
     def __init__(self, url: str, prefix: str, question_id: int) -> None:
-        self._redis = Redis.from_url(
-            url.replace("redis+socket://", "unix://", 1),
-            socket_timeout=PATIENCE_SECONDS,
-            socket_connect_timeout=PATIENCE_SECONDS,
-        )
+        self._redis = _connected(url)
         self._heard = self._redis.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
         self._channel = channel_of(prefix, question_id)
         self._away = False

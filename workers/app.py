@@ -39,8 +39,7 @@ from cotrail.core.actions.registry import carried_out_by
 from cotrail.errors import OutdatedError
 from cotrail.models.schema.database import unanswered
 from cotrail.models.schema.deployment import check_version
-from cotrail.tasks.belonging import Belonging
-from cotrail.tasks.broker_health import CALL, Present, set_variables
+from cotrail.tasks.broker_health import CALL, Belonging, Present, set_variables
 from cotrail.tasks.routing import message_of, served_queue
 from cotrail.tasks.runtime import close_runtime, current_runtime, stop_runtime
 from cotrail.workers.batching import Batching
@@ -86,7 +85,7 @@ class ServedPool(StartStopStep):  # type: ignore[misc, unused-ignore]
 
 
 class ServedConsumer(StartStopStep):  # type: ignore[misc, unused-ignore]
-    """Boot step of the consumer: takes the messages of the queues of served models.
+    """Boot step of the consumer: takes steps of served models, in addition to all those that wait for a hosted one.
 
     It has a channel of its own, and so a limit of its own to the messages that it holds.
     """
@@ -94,26 +93,25 @@ class ServedConsumer(StartStopStep):  # type: ignore[misc, unused-ignore]
     requires = (Tasks,)
     messages: messaging.Consumer | None = None
     channel: Any = None
+    looking: Any = None
 
     def include_if(self, consumer: Consumer) -> bool:
         """Include this step where there are threads for them."""
         return hasattr(consumer.controller, "served_pool")
 
     def start(self, consumer: Consumer) -> None:
-        """Begin to take messages."""
+        """Begin to take messages, and look how many steps of hosted models are under way."""
         self.channel = consumer.connection.channel()
         self.channel.basic_qos(0, THREAD_COUNT, False)
         handle = consumer.create_task_handler()
         self.messages = messaging.Consumer(self.channel, _queues(consumer.app), on_message=handle)
         self.messages.consume()
-
-    def make_room(self, hosted: int) -> None:
-        """Let as many messages in as there are threads, in addition to those of so many steps of hosted models."""
-        if self.channel:
-            self.channel.qos.prefetch_count = min(THREAD_COUNT + hosted, MOST_THREADS)
+        self.looking = consumer.timer.call_repeatedly(ROOM_SECONDS, self._make_room)
 
     def stop(self, consumer: Consumer) -> None:
         """Take no further messages; those that are held can still be acknowledged."""
+        if self.looking:
+            self.looking.cancel()
         if self.messages:
             ignore_errors(consumer, self.messages.cancel)
 
@@ -123,6 +121,11 @@ class ServedConsumer(StartStopStep):  # type: ignore[misc, unused-ignore]
             self.stop(consumer)
             ignore_errors(consumer, self.messages.close)
             self.messages = None
+
+    def _make_room(self) -> None:
+        """Let as many messages in as there are threads, in addition to those of hosted models."""
+        if self.channel:
+            self.channel.qos.prefetch_count = min(THREAD_COUNT + current_runtime().engines.hosted, MOST_THREADS)
 
 
 def hand_on_to_pools(consumer: Consumer) -> Callable[[Request], None]:
@@ -192,27 +195,8 @@ class ClaimAhead(Step):  # type: ignore[misc, unused-ignore]
         consumer.on_task_request = receive
 
 
-class TakeServed(ServedConsumer):
-    """Boot step of the consumer: takes steps of served models, in addition to all those that wait for a hosted one."""
-
-    looking: Any = None
-
-    def start(self, consumer: Consumer) -> None:
-        """Begin to take messages, and look how many steps of hosted models are under way."""
-        super().start(consumer)
-        self.looking = consumer.timer.call_repeatedly(
-            ROOM_SECONDS, lambda: self.make_room(current_runtime().engines.hosted)
-        )
-
-    def stop(self, consumer: Consumer) -> None:
-        """Take no further messages."""
-        if self.looking:
-            self.looking.cancel()
-        super().stop(consumer)
-
-
 app.steps["worker"].add(ServedPool)
-app.steps["consumer"].update({TakeServed, ClaimAhead})
+app.steps["consumer"].update({ServedConsumer, ClaimAhead})
 
 
 @inspect_command(name=CALL)

@@ -7,19 +7,19 @@ time, which is the one that holds an advisory lock, as among maintenance process
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from datetime import timedelta
+from itertools import islice
 
 from sqlalchemy import Engine
 
 from cotrail.configuration.settings import Settings
 from cotrail.core.ports.batches import BatchAnswer, BatchService, BatchStatus, Unanswered
 from cotrail.engines.language_models.catalogue import ModelSpec, Server, find_model
-from cotrail.engines.language_models.endpoint import BatchApi, Endpoint
-from cotrail.engines.language_models.served.batches.anthropic import AnthropicBatches
-from cotrail.engines.language_models.served.batches.openai import MistralBatches, OpenAIBatches
+from cotrail.engines.language_models.endpoint import BatchApi
 from cotrail.engines.language_models.served.batches.requests import ProviderRequests
+from cotrail.engines.language_models.served.batches.services import AnthropicBatches, MistralBatches, OpenAIBatches
 from cotrail.engines.language_models.served.client import key_of
 from cotrail.engines.language_models.served.protocols.wire_protocols import PROTOCOLS
 from cotrail.errors import BatchLostError, BlockedError, CotrailError, StepError, UnavailableError
@@ -28,8 +28,6 @@ from cotrail.models.execution.batches import OpenBatch
 from cotrail.models.schema.database import BATCHES_LEADER, BATCHES_PREFIX, reason_of
 from cotrail.workers.leading import Backoff, Session, session
 
-# All batch APIs, by the `batch` of a server's table.
-
 _APIS: Mapping[BatchApi, Callable[[ProviderRequests, str], BatchService]] = {
     "openai": OpenAIBatches,
     "anthropic": AnthropicBatches,
@@ -37,25 +35,15 @@ _APIS: Mapping[BatchApi, Callable[[ProviderRequests, str], BatchService]] = {
 }
 
 
-def open_batches(endpoint: Endpoint, api: BatchApi) -> BatchService:
-    """The batch API of that form at an endpoint; raises BlockedError where its key isn't set."""
-    protocol = PROTOCOLS[endpoint.api]
-    requests = ProviderRequests(endpoint, protocol.headers(key_of(endpoint)))
-    return _APIS[api](requests, protocol.path(endpoint, streams=False))
-
-
-# Batch APIs of the models that there are.
-
-
 def open_batch_service(spec: ModelSpec) -> BatchService:
     """The batch API of a model's provider; raises BlockedError where it has none any more, or its key isn't set."""
     engine = spec.engine
     if not isinstance(engine, Server) or engine.batch is None:
         raise BlockedError(f"the table of the model {spec.name} has no `batch` any more, which batches under way need")
-    return open_batches(engine, engine.batch)
+    protocol = PROTOCOLS[engine.api]
+    requests = ProviderRequests(engine, protocol.headers(key_of(engine)))
+    return _APIS[engine.batch](requests, protocol.path(engine, streams=False))
 
-
-# Batches in a generation worker: a thread sends what waits for one, asks providers how far they are, takes answers.
 
 logger = logging.getLogger(__name__)
 
@@ -86,10 +74,7 @@ class SupersededError(UnavailableError):
 
 
 class Batching:
-    """Sends and collects batches.
-
-    sender: names this process in the store.
-    """
+    """Sends and collects batches; sender: names this process in the store."""
 
     def __init__(self, settings: Settings, engine: Engine, sender: str, stopping: threading.Event) -> None:
         self._settings = settings
@@ -144,7 +129,6 @@ class Batching:
         return self._services[name]
 
     def _note(self, key: str, name: str, error: CotrailError) -> None:
-        """Record what is in the way of a batch of that model."""
         logger.warning("batch %s of %s: %s", key, name, error)
         with self._engine.begin() as connection:
             batches.troubled(connection, key, str(error))
@@ -172,7 +156,6 @@ class Batching:
     # Sending
 
     def _send_waiting(self, name: str, service: BatchService) -> None:
-        """Send batches of what waits, where it is time."""
         with self._engine.begin() as connection:
             waiting = batches.read_waiting(connection, name)
             too_large = batches.smallest_too_large(connection, name)
@@ -247,7 +230,6 @@ class Batching:
     # Collecting
 
     def _collect(self, batch: OpenBatch, provider_id: str, service: BatchService) -> None:
-        """Look how far a batch is, and take its answers where it has ended."""
         try:
             status = service.status(provider_id)
             if status.state == "ended":
@@ -262,12 +244,17 @@ class Batching:
             elif status.too_large:
                 batches.divide(connection, batch.key, status.message)
             else:
-                batches.fail(connection, batch.key, BlockedError(_failed_by_provider(provider_id, status)))
+                said = status.message or "it doesn't say why"
+                refused = (
+                    f"the provider refused the batch {provider_id}: {said}; correct that, then `cotrail resume RUN`"
+                )
+                batches.fail(connection, batch.key, BlockedError(refused))
 
     def _take_answers(self, batch: OpenBatch, provider_id: str, service: BatchService, status: BatchStatus) -> None:
         seen: set[str] = set()
         lines = 0
-        for chunk in _chunks(service.answers(provider_id), DELIVERED):
+        answers = service.answers(provider_id)
+        while chunk := list(islice(answers, DELIVERED)):
             lines += len(chunk)
             seen.update(each.id for each in chunk)
             with self._engine.begin() as connection:
@@ -282,8 +269,12 @@ class Batching:
     def _missed(self, batch: OpenBatch, problem: str, *, seen: int = 0) -> None:
         """Have lines asked again that the provider has long been missing; before, it is asked another time."""
         if self._is_missing(batch.key, problem):
+            lost = (
+                "the provider has lost these requests again, with a batch or as answers of one, and may have charged "
+                f"for them: {problem}; ask the provider, then `cotrail resume RUN` sends them once more"
+            )
             with self._engine.begin() as connection:
-                batches.lose(connection, batch.key, BlockedError(_lost_by_provider(problem)), seen=seen)
+                batches.lose(connection, batch.key, BlockedError(lost), seen=seen)
 
     def _is_missing(self, key: str, problem: str) -> bool:
         """Note that a batch, or answers of it, aren't there; returns whether that has long been so."""
@@ -293,7 +284,6 @@ class Batching:
         return seconds >= self._settings.batch_recovery_seconds
 
     def _drop(self, batch: OpenBatch, provider_id: str, service: BatchService) -> None:
-        """Cancel a batch that no step waits for any more."""
         try:
             service.cancel(provider_id)
         except (StepError, BatchLostError) as error:  # it has ended, or is unknown
@@ -303,26 +293,3 @@ class Batching:
     def _end(self, key: str, *, seen: int = 0, problem: str | None = None) -> None:
         with self._engine.begin() as connection:
             batches.end(connection, key, seen=seen, problem=problem)
-
-
-def _failed_by_provider(provider_id: str, status: BatchStatus) -> str:
-    said = status.message or "it doesn't say why"
-    return f"the provider refused the batch {provider_id}: {said}; correct that, then `cotrail resume RUN`"
-
-
-def _lost_by_provider(problem: str) -> str:
-    return (
-        "the provider has lost these requests again, with a batch or as answers of one, and may have charged for them: "
-        f"{problem}; ask the provider, then `cotrail resume RUN` sends them once more"
-    )
-
-
-def _chunks(answers: Iterator[BatchAnswer | Unanswered], size: int) -> Iterator[list[BatchAnswer | Unanswered]]:
-    chunk: list[BatchAnswer | Unanswered] = []
-    for each in answers:
-        chunk.append(each)
-        if len(chunk) == size:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk

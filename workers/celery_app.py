@@ -5,12 +5,14 @@ Every setting has its reason in docs/server-settings.md. The worker's own side i
 
 import os
 import sys
+from pathlib import Path
 
 from celery import Celery
 from kombu.entity import Exchange, Queue
 
 from cotrail.common.log_formatting import hide_in_logs
 from cotrail.common.processes import tuned
+from cotrail.common.toml_files import read_toml
 from cotrail.configuration.checks import refusing
 from cotrail.configuration.deadlines import check_deadlines
 from cotrail.configuration.extensions import load_extensions
@@ -26,35 +28,16 @@ with refusing():
     load_extensions()
     check_deadlines(settings())
 app = Celery("cotrail", broker=settings().broker, amqp=Amqp, fixups=[])
+_FIXED = read_toml(Path(__file__).with_name("celery.toml"))
+_FIXED["broker_transport_options"] |= {"global_keyprefix": settings().broker_prefix, "priority_steps": [*LEVELS]}
 app.conf.update(
+    **_FIXED,
     include=["cotrail.tasks.step"],
     task_queues=[Queue(queue, Exchange(queue), routing_key=queue) for kind in KINDS for queue in queues_of(kind)],
-    task_create_missing_queues=False,
     task_serializer=SERIALIZER,
     accept_content=[SERIALIZER],
     result_backend=None,
-    task_ignore_result=True,
-    task_acks_late=True,
-    task_reject_on_worker_lost=True,
-    worker_prefetch_multiplier=1,
-    broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
-    broker_channel_error_retry=True,
-    broker_transport_options={
-        "global_keyprefix": settings().broker_prefix,
-        "ack_emulation": False,
-        "priority_steps": [*LEVELS],
-        "socket_timeout": 10,
-        "socket_connect_timeout": 5,
-        "socket_keepalive": True,
-        "health_check_interval": 25,
-    },
-    task_publish_retry_policy={"max_retries": 1, "interval_start": 0, "interval_step": 0.2, "interval_max": 0.2},
-    worker_cancel_long_running_tasks_on_connection_loss=False,
-    worker_soft_shutdown_timeout=5,
-    worker_enable_soft_shutdown_on_idle=False,
-    worker_hijack_root_logger=False,
-    worker_enable_remote_control=True,
 )
 app.set_default()
 

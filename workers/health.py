@@ -45,7 +45,6 @@ def withdraw() -> None:
 WANTED = "COTRAIL_WANTED"
 """The environment variable that names the folder in which maintenance asks for workers; the local stack sets it."""
 
-
 ON_DEMAND = ("evidence",)
 """The roles whose workers the local stack starts with the first step for them: few systems have any."""
 

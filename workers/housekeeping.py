@@ -139,8 +139,6 @@ def _look(connection: Connection, run_id: str) -> Look | None:
         return None
 
 
-# Retention: removing runs that ended long ago, a few rows after each sweep.
-
 PAUSE_SECONDS = 3600
 """The interval between two searches for runs to remove."""
 
@@ -186,48 +184,64 @@ LOOK_SECONDS = 10.0
 """Between two looks for questions that have ended."""
 
 
-class SummaryRunner:
-    """Has a process summarize questions where there are any, in a thread; look: seconds between two looks."""
+class Watcher:
+    """Looks after something, named, in a thread; pause: seconds between two looks."""
 
-    def __init__(self, engine: Engine, look: float = LOOK_SECONDS) -> None:
-        self._engine = engine
-        self._look = look
-        self._process: subprocess.Popen[bytes] | None = None
+    def __init__(self, named: str, pause: float) -> None:
+        self._named = named
+        self._pause = pause
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="summaries", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=named, daemon=True)
 
     def start(self) -> None:
         """Begin to look."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the process; what it has written stays."""
+        """End, and wait for it."""
         self._stopping.set()
         self._thread.join()
 
-    def _run(self) -> None:
-        while not self._stopping.wait(self._look):
-            try:
-                self._begin()
-            except SQLAlchemyError as error:
-                logger.warning("questions that have ended can't be looked for, trying again: %s", error)
-        self._end()
+    def look(self) -> None:
+        """See the class."""
+        raise NotImplementedError
 
-    def _begin(self) -> None:
+    def end(self) -> None:
+        """End what it began."""
+        raise NotImplementedError
+
+    def _run(self) -> None:
+        while not self._stopping.wait(self._pause):
+            try:
+                self.look()
+            except SQLAlchemyError as error:
+                logger.warning("%s can't be looked after, trying again: %s", self._named, error)
+        self.end()
+
+
+class SummaryRunner(Watcher):
+    """Has a process summarize questions where there are any; look: seconds between two looks. What it wrote stays."""
+
+    def __init__(self, engine: Engine, look: float = LOOK_SECONDS) -> None:
+        super().__init__("summaries", look)
+        self._engine = engine
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def look(self) -> None:
         """Start the process where there is something to do and none runs, on whichever machine."""
         if self._process is not None and self._process.poll() is None:
             return
-        self._end()
+        self.end()
         with self._engine.connect() as connection:
             # Only tried: it is free again with this transaction, and the new process takes it for itself.
             free = connection.execute(select(func.pg_try_advisory_xact_lock(SUMMARIZER))).scalar()
             due = free and due_runs(connection, VERSION, 1)
         if due:
             # In a session of its own: Ctrl-C in a terminal reaches the parent alone.
-            command = [sys.executable, "-m", MODULE]
+            command = [sys.executable, "-P", "-m", MODULE]
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
 
-    def _end(self) -> None:
+    def end(self) -> None:
         if self._process is None:
             return
         if self._process.stdin is not None:

@@ -11,8 +11,6 @@ from sqlalchemy import Engine
 
 from cotrail.models.schema import database
 
-# Exponential backoff between attempts.
-
 
 class Backoff:
     """Exponential backoff: the pause between attempts doubles with each failure, and a success resets it.

@@ -50,12 +50,12 @@ def open_log(path: Path) -> BinaryIO:
 def keep_bounded() -> None:
     """Start a thread that rotates this process's own log, if the environment names one."""
     if own := os.environ.get(VARIABLE):
-        _look_repeatedly(_turn_if_long, [Path(own)])
+        _look_repeatedly(_turn_own, [Path(own)])
 
 
 def keep_others_bounded(paths: Sequence[Path]) -> None:
     """Start a thread that rotates logs that other processes write to."""
-    _look_repeatedly(_cut_if_long, paths)
+    _look_repeatedly(rotate_copied, paths)
 
 
 def turn(path: Path) -> None:
@@ -78,26 +78,22 @@ def rotate_copied(path: Path) -> None:
     copy.replace(_former(path, 1))
 
 
-def _look_repeatedly(look: Callable[[Path], None], paths: Sequence[Path]) -> None:
+def _look_repeatedly(rotate: Callable[[Path], None], paths: Sequence[Path]) -> None:
     def keep() -> None:
         while True:
             time.sleep(LOOK_SECONDS)
             for path in paths:
                 with suppress(OSError):  # as on a full disk; the next round tries again
-                    look(path)
+                    if _is_long(path):
+                        rotate(path)
 
     Thread(target=keep, name="logs", daemon=True).start()
 
 
-def _turn_if_long(own: Path) -> None:
+def _turn_own(own: Path) -> None:
     # Only where its output still goes there; elsewhere it would be turned away from a terminal or another file.
-    if _is_long(own) and own.samefile(f"/dev/fd/{_OUTPUTS[0]}"):
+    if own.samefile(f"/dev/fd/{_OUTPUTS[0]}"):
         turn(own)
-
-
-def _cut_if_long(path: Path) -> None:
-    if _is_long(path):
-        rotate_copied(path)
 
 
 def _is_long(path: Path) -> bool:

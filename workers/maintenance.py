@@ -23,6 +23,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from cotrail.common.log_formatting import print_safely
 from cotrail.configuration.checks import refusing
+from cotrail.configuration.extensions import brings
 from cotrail.configuration.files import read_webhooks
 from cotrail.configuration.settings import Settings, settings
 from cotrail.core.actions.registry import KINDS
@@ -37,12 +38,11 @@ from cotrail.models.execution.ledger import Ledger
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.database import connect, reason_of, unanswered
 from cotrail.systems.registry import find_system
-from cotrail.tasks.belonging import Belonging
-from cotrail.tasks.broker_health import policy_problem
+from cotrail.tasks.broker_health import Belonging, policy_problem
 from cotrail.tasks.routing import BROKER_ERRORS, queues_of, send
 from cotrail.workers.celery_app import app
 from cotrail.workers.health import announce, want, withdraw
-from cotrail.workers.housekeeping import Closing, Retention, Stopping, SummaryRunner
+from cotrail.workers.housekeeping import Closing, Retention, Stopping, SummaryRunner, Watcher
 from cotrail.workers.leading import Backoff, Session, session
 from cotrail.workers.logs import keep_bounded
 from cotrail.workers.webhooks import Webhooks
@@ -61,38 +61,18 @@ PAUSE_AFTER_FAILURE = 5.0
 """Seconds until a job whose process ended without a result is carried out again."""
 
 
-class JobRunner:
-    """Claims jobs and watches their processes, in a thread.
+class JobRunner(Watcher):
+    """Claims jobs and watches their processes; in the end they are given back.
 
-    lease: seconds for which a job is claimed; pause: between two looks at the processes and for new jobs.
+    lease: seconds for which a job is claimed, where nobody looks meanwhile; pause: between two looks.
     """
 
     def __init__(self, engine: Engine, lease: float, pause: float) -> None:
+        super().__init__("jobs", pause)
         self._engine = engine
         self._lease = lease
-        self._pause = pause
         self._name = f"{socket.gethostname()}:{os.getpid()}"
         self._processes: dict[Held, tuple[str, subprocess.Popen[bytes]]] = {}
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="jobs", daemon=True)
-
-    def start(self) -> None:
-        """Begin to take jobs."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the processes and give their jobs back."""
-        self._stopping.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopping.wait(self._pause):
-            try:
-                self.look()
-            except SQLAlchemyError as error:
-                # The leases may run out meanwhile; what a process records then counts only if nobody claimed its job.
-                logger.warning("jobs can't be looked after, trying again: %s", error)
-        self._give_back()
 
     def look(self) -> None:
         """Note which processes have ended, end those of jobs that aren't held any more, and begin new ones."""
@@ -112,7 +92,7 @@ class JobRunner:
 
     def _begin(self, job: Held, kind: str) -> None:
         logger.info("the job %s begins", job[0])
-        command = [sys.executable, "-m", MODULE, job[0], str(job[1])]
+        command = [sys.executable, "-P", "-m", MODULE, job[0], str(job[1])]
         # In a session of its own: Ctrl-C in a terminal reaches this process alone, which then gives the job back.
         started = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
         self._processes[job] = (kind, started)
@@ -136,7 +116,7 @@ class JobRunner:
         if process.stdin is not None:
             process.stdin.close()
 
-    def _give_back(self) -> None:
+    def end(self) -> None:
         for job in list(self._processes):
             self._end(job)
             try:
@@ -149,8 +129,6 @@ class JobRunner:
         running = [kind for kind, _ in self._processes.values()]
         return [kind for kind, most in AT_ONCE.items() if running.count(kind) < most]
 
-
-logger = logging.getLogger(__name__)
 
 MOST_SENT = 1000
 """The largest number of unsent steps of a kind sent in one sweep."""
@@ -185,7 +163,8 @@ class Maintenance:
         self._changed: set[str] = set()
         self._admitting = Backoff(settings.sweep_seconds / MOST_ADMISSIONS, settings.sweep_seconds)
         self.engine: Engine = connect(settings.database, by_index=True)
-        self.ledger = Ledger(self.engine, f"maintenance:{os.getpid()}", settings.lease_seconds, find_system)
+        name, lease = f"maintenance:{os.getpid()}", settings.lease_seconds
+        self.ledger = Ledger(self.engine, name, lease, find_system, brings(allowed=settings.stored_systems))
         self.webhooks = Webhooks(self.engine, read_webhooks(settings.home / "webhooks.toml"))
         self.closing = Closing(self.engine, self.webhooks.closed)
         self.belonging = Belonging(self.engine, settings.broker, settings.broker_prefix)

@@ -148,7 +148,6 @@ def event_type(event: RunEvent) -> str:
 
 
 def _addressed(endpoint: str, event: RunEvent, data: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
-    """An event with its id, and the endpoint that is notified."""
     id_ = f"msg_{uuid.uuid4().hex}"
     made = CloudEvent(
         id=id_,

@@ -20,8 +20,7 @@ from cotrail.core.binding import Binding
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.core.questions import Question
 from cotrail.data.demonstrations.sets import in_form, read_demonstrations
-from cotrail.models.commands.new_runs import Submission
-from cotrail.models.commands.submission import submit
+from cotrail.models.commands.submission import Submission, submit
 from cotrail.models.schema.database import connect
 from cotrail.models.schema.migrating import migrate
 from cotrail.models.schema.states import QuestionStatus, StepState
@@ -45,7 +44,7 @@ def main(count: int, processes: int) -> None:
 
         def answered() -> bool:
             memory.append([round(psutil.Process(pid).memory_info().rss / 2**20) for pid in pids])
-            return not _open(engine)
+            return not is_open(engine)
 
         began = time.monotonic()
         submit(
@@ -89,7 +88,8 @@ def _each(looks: Sequence[Sequence[int]]) -> list[list[int]]:
     return [list(process) for process in zip(*chosen, strict=True)]
 
 
-def _open(engine: Engine) -> bool:
+def is_open(engine: Engine) -> bool:
+    """Whether a question is left to answer."""
     with engine.begin() as connection:
         still_open = exists().where(questions.c.status == QuestionStatus.OPEN)
         return connection.execute(select(still_open)).scalar_one()

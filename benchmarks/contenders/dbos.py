@@ -32,9 +32,9 @@ def reason(asked: str, position: int) -> str:
 
 
 @DBOS.step()
-def read() -> str:
+def read(asked: str) -> str:
     """The answer."""
-    return workload.ANSWER
+    return workload.answer(asked)
 
 
 @DBOS.workflow()
@@ -48,13 +48,13 @@ def question(text: str) -> str:
         elif kind == "reason":
             sentences.append(reason(text, len(sentences)))
             query = sentences[-1]
-    answer: str = read()
+    answer: str = read(text)
     return answer
 
 
 def answer(share: range, together: Barrier) -> None:
     """Enqueue one workflow per question in a queue of this process alone, and wait until all have ended."""
-    with _launched(f"process-{share.start}"):
+    with launched(f"process-{share.start}"):
         queue = f"questions-{share.start}"
         DBOS.register_queue(queue, polling_interval_sec=POLLING_SECONDS)
         together.wait()
@@ -65,7 +65,8 @@ def answer(share: range, together: Barrier) -> None:
 
 
 @contextmanager
-def _launched(executor: str) -> Iterator[None]:
+def launched(executor: str) -> Iterator[None]:
+    """DBOS in this process, which first takes up what a process of that name left."""
     url = make_url(settings().database).set(drivername="postgresql").render_as_string(hide_password=False)
     DBOS(config={"name": "benchmark", "system_database_url": url, "log_level": "ERROR", "executor_id": executor})
     DBOS.launch()
@@ -77,7 +78,7 @@ def _launched(executor: str) -> Iterator[None]:
 
 def main(count: int, processes: int) -> None:
     """Divide the questions among the processes."""
-    with _launched("migrations"):
+    with launched("migrations"):
         pass
     seconds = timed(answer, count, processes)
     print(json.dumps({"steps": count * len(KINDS), "seconds": seconds, "workers": f"{processes}, their own threads"}))

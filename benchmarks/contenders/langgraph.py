@@ -43,30 +43,39 @@ def reason(state: GraphState) -> dict[str, object]:
     return {"sentences": [workload.sentence(state["question"], len(state["sentences"]))]}
 
 
-def read(state: GraphState) -> dict[str, object]:  # noqa: ARG001
+def read(state: GraphState) -> dict[str, object]:
     """The answer."""
-    return {"answer": workload.ANSWER}
+    return {"answer": workload.answer(state["question"])}
 
 
 def _next(state: GraphState) -> str:
     return "read" if len(state["sentences"]) == len(workload.SENTENCES) else "retrieve"
 
 
+def graph(saver: PostgresSaver) -> Any:
+    """The graph that answers a question."""
+    steps = StateGraph(GraphState)
+    for node in (retrieve, reason, read):
+        steps.add_node(node.__name__, node)
+    steps.add_edge(START, "retrieve")
+    steps.add_edge("retrieve", "reason")
+    steps.add_conditional_edges("reason", _next, ["retrieve", "read"])
+    steps.add_edge("read", END)
+    return steps.compile(checkpointer=saver)
+
+
+def asked(number: int) -> GraphState:
+    """The state in which the question of that number begins."""
+    return {"question": workload.question(number), "paragraphs": [], "sentences": [], "answer": ""}
+
+
 def answer(share: range, together: Barrier) -> None:
     """Run one graph per question, each checkpoint written before the next step (`durability="sync"`)."""
-    with _checkpoints() as saver:
-        graph = StateGraph(GraphState)
-        for node in (retrieve, reason, read):
-            graph.add_node(node.__name__, node)
-        graph.add_edge(START, "retrieve")
-        graph.add_edge("retrieve", "reason")
-        graph.add_conditional_edges("reason", _next, ["retrieve", "read"])
-        graph.add_edge("read", END)
-        compiled = graph.compile(checkpointer=saver)
+    with checkpoints() as saver:
+        compiled = graph(saver)
 
         def ask(number: int) -> None:
-            start: GraphState = {"question": workload.question(number), "paragraphs": [], "sentences": [], "answer": ""}
-            compiled.invoke(start, {"configurable": {"thread_id": str(number)}}, durability="sync")
+            compiled.invoke(asked(number), {"configurable": {"thread_id": str(number)}}, durability="sync")
 
         together.wait()
         with ThreadPoolExecutor(THREADS) as threads:
@@ -75,7 +84,8 @@ def answer(share: range, together: Barrier) -> None:
 
 
 @contextmanager
-def _checkpoints() -> Iterator[PostgresSaver]:
+def checkpoints() -> Iterator[PostgresSaver]:
+    """The checkpointer, for as many threads at once."""
     url = make_url(settings().database).set(drivername="postgresql").render_as_string(hide_password=False)
     options = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
     with ConnectionPool(url, min_size=THREADS, max_size=THREADS, kwargs=options) as pool:
@@ -84,7 +94,7 @@ def _checkpoints() -> Iterator[PostgresSaver]:
 
 def main(count: int, processes: int) -> None:
     """Divide the questions among the processes."""
-    with _checkpoints() as saver:
+    with checkpoints() as saver:
         saver.setup()
     seconds = timed(answer, count, processes)
     workers = f"{processes} of {THREADS} threads"

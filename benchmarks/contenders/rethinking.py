@@ -16,8 +16,7 @@ from cotrail.common.processes import TUNED
 from cotrail.configuration.settings import settings
 from cotrail.core.questions import Question
 from cotrail.engines.engine_kinds import find_engine
-from cotrail.models.commands.new_runs import Submission
-from cotrail.models.commands.submission import submit
+from cotrail.models.commands.submission import Submission, submit
 from cotrail.models.schema.database import connect
 from cotrail.models.schema.migrating import migrate
 from cotrail.models.schema.states import QuestionStatus

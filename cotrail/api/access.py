@@ -5,10 +5,15 @@ runs the server needs none on the machine itself, where only that reaches it, an
 (`cotrail.api.origins`).
 Whatever isn't marked as public is refused to those of whom nothing is known.
 
-Limits of how often may be asked with one token, in each process of the service.
+Limits of how often may be asked with one token, in each process of the service; and the recording of who asked to
+change what: after the answer, so that nobody waits for it.
 """
 
+import asyncio
+import logging
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from http import HTTPStatus
 from typing import Any
@@ -17,7 +22,7 @@ from anyio import to_thread
 from limits import RateLimitItemPerMinute
 from limits.storage import MemoryStorage
 from limits.strategies import SlidingWindowCounterRateLimiter
-from litestar import Request
+from litestar import Litestar, Request
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 from litestar.middleware import ASGIMiddleware
@@ -26,16 +31,17 @@ from litestar.types import Scope as Connection
 from msgspec.structs import replace
 
 from cotrail.api import origins
-from cotrail.api.activities import Activities, activities_of, made
 from cotrail.api.origins import AnyRequest
 from cotrail.api.problems import ACTOR, id_of, request_id
 from cotrail.common.printable_text import storable
 from cotrail.configuration.settings import settings
-from cotrail.errors import ForbiddenError, TooManyRequestsError, UnauthenticatedError
+from cotrail.errors import CotrailError, ForbiddenError, TooManyRequestsError, UnauthenticatedError, UnavailableError
 from cotrail.services.access import projects, tokens
-from cotrail.services.access.projects import Activity, began
+from cotrail.services.access.projects import Activity, began, record
 from cotrail.services.actor import ANYBODY, LOCAL, Actor, Scope, acting, actor
 from cotrail.services.operations.all_operations import OPERATIONS
+
+logger = logging.getLogger(__name__)
 
 
 class Rates:
@@ -75,6 +81,87 @@ SESSION = "cotrail_session"
 
 idempotency_key: ContextVar[str | None] = ContextVar("idempotency_key", default=None)
 """Its `Idempotency-Key`."""
+
+AGAIN_SECONDS = 5.0
+"""When it is tried again, where the store doesn't answer."""
+
+MOST_WAITING = 10_000
+"""The largest number of activities that wait for the store; further ones are only logged."""
+
+ACTIVITIES = "activities"
+"""The key of an application's state under which they are."""
+
+made: ContextVar[list[str]] = ContextVar("made")
+"""The ids of what the request that is being answered makes."""
+
+
+class Activities:
+    """The activities that aren't stored yet."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Activity] = []
+        self._noted, self._ends = asyncio.Event(), asyncio.Event()
+        self._turn = asyncio.Lock()
+
+    def note(self, activity: Activity) -> None:
+        """Store an activity soon."""
+        if len(self._waiting) >= MOST_WAITING:
+            logger.error("an activity isn't recorded, as the store doesn't answer: %s", activity)
+            return
+        self._waiting.append(activity)
+        self._noted.set()
+
+    @asynccontextmanager
+    async def kept(self, app: Litestar) -> AsyncIterator[None]:
+        """Have activities be stored while the service is there, the last ones as it ends."""
+        app.state[ACTIVITIES] = self
+        keeping = asyncio.create_task(self._keep())
+        try:
+            yield
+        finally:
+            self._ends.set()
+            self._noted.set()
+            await keeping
+            await self._store()
+
+    async def _keep(self) -> None:
+        while not self._ends.is_set():
+            await self._noted.wait()
+            self._noted.clear()
+            if not await self._store():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._ends.wait(), AGAIN_SECONDS)
+                self._noted.set()
+
+    async def settle(self) -> None:
+        """Have all that was noted by now be stored, for who looks for it there."""
+        await self._store()
+
+    async def _store(self) -> bool:
+        """Store what waits, behind what is being stored; returns whether the store answered."""
+        async with self._turn:
+            return await self._store_rows()
+
+    async def _store_rows(self) -> bool:
+        rows, self._waiting = self._waiting, []
+        try:
+            if rows:
+                await asyncio.to_thread(record, rows)
+        except UnavailableError as error:
+            logger.warning("%d activities wait for the store: %s", len(rows), error)
+            self._waiting = [*rows, *self._waiting]
+            return False
+        except CotrailError:
+            logger.exception("activities can't be recorded: %s", rows)
+        return True
+
+
+def note_made(answer: Any) -> None:
+    """Note the id of what an answer tells was made: a run, the first of several, a job, a token or a project."""
+    runs = getattr(answer, "runs", None)
+    of = runs[0] if isinstance(runs, tuple) and runs else answer
+    ids = (getattr(of, name, None) for name in ("run", "job", "id", "name"))
+    made.get([]).extend(each for each in ids if isinstance(each, str))
 
 
 class Access(ASGIMiddleware):
@@ -175,8 +262,6 @@ async def _of_project(request: AnyRequest, who: Actor) -> Actor:
         return replace(who, project=await to_thread.run_sync(projects.choose, chosen))
 
 
-# Guards of routes: whether the one who asks may.
-
 RESPOND = "openai.respond"
 """The operation of OpenAI's API that makes what may be cancelled."""
 
@@ -199,7 +284,8 @@ def scope_guard(scope: Scope, *, own: bool = False) -> Guard:
 
 async def _began(connection: _Connection) -> bool:
     """Whether the token of the one who asks began what the path names."""
-    await activities_of(connection.app).settle()
+    activities: Activities = connection.app.state[ACTIVITIES]
+    await activities.settle()
     [named] = connection.path_params.values()
     makers = [name for name, each in OPERATIONS.items() if each.keyed]
     return await to_thread.run_sync(began, str(named).removeprefix(RESPONSE), [*makers, RESPOND])

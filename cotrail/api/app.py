@@ -16,18 +16,16 @@ from litestar.types import Message, Scope, Send
 
 from cotrail import __version__
 from cotrail.api import problems
-from cotrail.api.access import PUBLIC, Access, idempotency_key, scope_guard
-from cotrail.api.activities import Activities, note_made
+from cotrail.api.access import PUBLIC, Access, Activities, idempotency_key, note_made, scope_guard
 from cotrail.api.description import FORMER_VERSION as FORMER
 from cotrail.api.description import Description
 from cotrail.api.event_streams import follow, streams_end_first, tell
 from cotrail.api.openai.routes import router as openai
 from cotrail.api.origins import AnyRequest
-from cotrail.api.pages import here_of, page_handlers, page_response, wants_page
+from cotrail.api.pages import SIGN_IN, STATE, here_of, page_handlers, page_response, sign_in_page, wants_page
 from cotrail.api.probes import PROBES
 from cotrail.api.problems import ACTOR, Problem, tell_id
-from cotrail.api.requests import SLASH, answer_with, arguments_of
-from cotrail.api.sign_in import SIGN_IN, STATE, sign_in_page
+from cotrail.api.requests import SLASH, answer_with, arguments_of, check_key, once
 from cotrail.api.uploads import HANDLERS as UPLOADS
 from cotrail.configuration.settings import settings
 from cotrail.errors import CotrailError
@@ -36,11 +34,8 @@ from cotrail.services.actor import ANYBODY, acting
 from cotrail.services.library.named_files import moved
 from cotrail.services.library.uploaded_files import UploadedPaths
 from cotrail.services.operations.all_operations import OPERATIONS
-from cotrail.services.operations.once import check_key, once
 from cotrail.services.operations.operation import Operation
 from cotrail.viewer.page import Shown, placed
-
-# Route handlers, made from the operations.
 
 
 def handlers() -> list[HTTPRouteHandler]:
@@ -133,8 +128,6 @@ def _sign_in(request: AnyRequest, problem: Problem) -> Response[Any]:
         return sign_in_page(request, placed("/"), problem.detail)
     return sign_in_page(request, here_of(request).with_query() if request.method == "GET" else placed("/"))
 
-
-# The application: routes, errors, description.
 
 HEADERS = {
     "Cache-Control": "no-store",

@@ -18,9 +18,8 @@ from msgspec import Struct
 
 from cotrail.api.event_streams import MEDIA_TYPE as EVENT_STREAM
 from cotrail.api.problems import MEDIA_TYPE, Problem
-from cotrail.api.requests import JSON, beside_type, required
+from cotrail.api.requests import JSON, LONGEST_KEY, beside_type, required
 from cotrail.services.operations.all_operations import OPERATIONS
-from cotrail.services.operations.once import LONGEST_KEY
 from cotrail.services.operations.operation import Operation
 from cotrail.services.runs.requests import described
 
@@ -127,7 +126,9 @@ def _newest(scopes: Mapping[str, str], own: Mapping[str, Any]) -> dict[str, Any]
     schemas, components = _schemas()
     document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(own))
     paths = document.setdefault("paths", {})
-    for each in _operations_in(paths):
+    for each in [each for path in paths.values() for each in path.values()]:
+        if not isinstance(each, dict) or "responses" not in each:
+            continue
         refused = _AS_OPENAI if "openai" in each.get("tags", ()) else _PROBLEMS
         each[SCOPE] = scopes.get(each["operationId"], NONE)
         each["responses"] = {status: said for status, said in each["responses"].items() if status < "4"} | refused
@@ -141,10 +142,6 @@ def _newest(scopes: Mapping[str, str], own: Mapping[str, Any]) -> dict[str, Any]
     return document | {"openapi": VERSION, "paths": dict(sorted(paths.items())), "security": [{"token": []}, {}]}
 
 
-def _operations_in(paths: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [each for path in paths.values() for each in path.values() if isinstance(each, dict) and "responses" in each]
-
-
 def _schemas() -> tuple[dict[str, Any], dict[str, Any]]:
     """The schemas of all answers and bodies by the names of their operations, and the components that they refer to."""
     types: dict[str, Any] = {"Problem": Problem}
@@ -153,18 +150,15 @@ def _schemas() -> tuple[dict[str, Any], dict[str, Any]]:
         types[f"{operation.name} fields"] = beside_type(operation)
         types |= {f"{operation.name} {name}": operation.parameters[name].annotation for name in operation.in_path}
     schemas, components = _components(types.values())
-    for record in filter(_is_record, types.values()):
-        _describe_fields(record, components.get(record.__name__, {}).get("properties", {}))
+    for record in types.values():
+        if isinstance(record, type) and issubclass(record, Struct):
+            _describe_fields(record, components.get(record.__name__, {}).get("properties", {}))
     return dict(zip(types, schemas, strict=True)), dict(components)
 
 
 def _components(types: Iterable[Any]) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
     """The schemas of types, and the components that they refer to."""
     return msgspec.json.schema_components(types, schema_hook=lambda _: {"type": "string"}, ref_template=_REFERENCE)
-
-
-def _is_record(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Struct)
 
 
 def _item(operation: Operation[Any, Any]) -> Any:
@@ -236,7 +230,9 @@ def _success(operation: Operation[Any, Any], schema: Mapping[str, Any]) -> dict[
         return answer
     if operation.answers == "events":
         return {"description": EVENTS, "content": {EVENT_STREAM: {ITEM_SCHEMA: _event(schema)}}}
-    return {"description": "A stream.", "content": {each: {"schema": BINARY} for each in operation.media_types}}
+    types = operation.media_type
+    kinds = (types,) if isinstance(types, str) else dict.fromkeys(types.types.values())
+    return {"description": "A stream.", "content": {each: {"schema": BINARY} for each in kinds}}
 
 
 def _event(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -91,7 +91,6 @@ def _limiter() -> CapacityLimiter:
 
 # Streams of server-sent events: the one way in which records are sent as they are made.
 
-
 MEDIA_TYPE = "text/event-stream"
 
 HEARTBEAT_SECONDS = 15.0
@@ -107,7 +106,6 @@ AGAIN_SECONDS = 2.0
 
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 """Proxies are to send each event on at once."""
-
 
 Close = Callable[[], None]
 

@@ -40,7 +40,7 @@ async def tell_id(message: Message, scope: Scope) -> None:
 
 logger = logging.getLogger(__name__)
 
-PAGE = "https://github.com/cotrail/cotrail/blob/main/docs/api-errors.md#"
+PAGE = f"{errors.DOCS}api-errors.md#"
 """The page of the docs that describes each type of problem, under a heading of its name."""
 
 MEDIA_TYPE = "application/problem+json"

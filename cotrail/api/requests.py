@@ -1,12 +1,14 @@
 """Arguments of an operation, read from a request, and what it answers with, as JSON or as a stream.
 
 All are compared with the types of the operation's parameters, so that refusals have the words of the command line.
+
+Operations are carried out once, however often a client sends the request (`Idempotency-Key`).
 """
 
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from functools import cache
 from threading import Lock
 from typing import Any
@@ -17,6 +19,7 @@ from litestar import Response
 from litestar.exceptions import ClientException, HTTPException
 from litestar.response import Stream
 from msgspec import Struct, inspect
+from msgspec.structs import replace
 
 from cotrail.api.event_streams import while_allowed
 from cotrail.api.origins import AnyRequest
@@ -25,8 +28,10 @@ from cotrail.common.printable_text import holds_nul
 from cotrail.common.refusals import parts, refusal
 from cotrail.common.text_files import MAX_DEPTH, too_deep
 from cotrail.errors import InputError
-from cotrail.services.actor import actor
+from cotrail.models.records.idempotency import KeyedRequest, MadeBefore, made_before
+from cotrail.services.actor import acting, actor
 from cotrail.services.operations.operation import Operation, Route
+from cotrail.services.store import reading
 
 SLASH = "\ufdd0"
 """Stands for a slash within a part of a path, written as %2F. Unicode leaves this character to programs' own use."""
@@ -279,3 +284,48 @@ def _links(request: AnyRequest, result: Any) -> dict[str, str]:
 def _knows(known: str, tag: str) -> bool:
     """Whether the client has this answer already (`If-None-Match`), by weak comparison."""
     return any(each.strip().removeprefix("W/") == tag.removeprefix("W/") for each in known.split(","))
+
+
+LONGEST_KEY = 255
+
+_MAKES = (201, 202)
+"""The statuses of operations that make something."""
+
+
+def once(
+    operation: Operation[Any, Any], arguments: Mapping[str, Any], carry_out: Callable[[], Any], key: str | None
+) -> Any:
+    """Carry out an operation; where its request with this key was carried out before, answer what that made.
+
+    An operation that makes nothing is carried out anyway: doing it twice changes nothing more. One that makes something
+    and can't tell later what that was takes no key (InputError). ConflictError where the key was another request's.
+    """
+    check_key(operation, key)
+    replayed = operation.replayed
+    if key is None or replayed is None:
+        return carry_out()
+    if not (0 < len(key) <= LONGEST_KEY and key.isascii() and key.isprintable()):
+        raise InputError(f"an Idempotency-Key has 1 to {LONGEST_KEY} printable ASCII characters")
+    request = KeyedRequest(key, _digest(operation, arguments))
+    with acting(replace(actor(), idempotency=(request.key, request.digest))):
+        with reading() as connection:
+            made = made_before(connection, request)
+        if made is None:
+            try:
+                return carry_out()
+            except MadeBefore as before:  # by a request that was under way when this one began
+                made = before.made
+        with reading() as connection:
+            return replayed(connection, made)
+
+
+def check_key(operation: Operation[Any, Any], key: str | None) -> None:
+    """Raise InputError where a request has a key whose operation makes something each time that it is asked for."""
+    makes = operation.status in _MAKES or (operation.answers == "events" and operation.method == "POST")
+    if key is not None and makes and operation.replayed is None:
+        raise InputError("this takes no Idempotency-Key, as it can't be asked for twice to the same effect")
+
+
+def _digest(operation: Operation[Any, Any], arguments: Mapping[str, Any]) -> str:
+    asked = msgspec.json.encode([operation.name, arguments], enc_hook=str, order="sorted")
+    return hashlib.sha256(asked).hexdigest()

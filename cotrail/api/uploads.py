@@ -11,14 +11,13 @@ from litestar.params import FromPath, FromQuery, HeaderParameter
 
 from cotrail.api.access import scope_guard
 from cotrail.services.actor import Scope
-from cotrail.services.library.file_references import Upload
+from cotrail.services.library.named_files import Upload
 from cotrail.services.library.uploaded_files import Cleaning, Room, UploadedFile, uploaded_file
 from cotrail.services.library.uploads import FILE_ENTRIES, Arriving, after_piece, arriving_piece, arriving_whole
 
 OFFSET = "Upload-Offset"
 
 AnyRequest = Request[object, object, object]  # type: ignore[type-var]
-
 
 CLEANING = Cleaning()
 

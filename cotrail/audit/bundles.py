@@ -17,7 +17,6 @@ else:
 LEVEL = 9
 """Zstandard's level; prompts repeat each other over long distances, which only the larger windows find."""
 
-
 MOST_LINE_BYTES = 64 * 2**20
 """Maximum bytes of a line."""
 

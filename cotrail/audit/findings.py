@@ -68,6 +68,7 @@ class Verification(Struct, frozen=True, kw_only=True):
     plan: the digest of the plan that was sealed with the run; None where it was submitted before plans were recorded.
     findings: in the order of the records, at most `MOST_FINDINGS` and one that says that there are more.
     edits: the steps that people edited, at most `MOST_FINDINGS` of them.
+    imported: whether it came from a file: its seals say how it was imported, and not that it happened so.
     """
 
     run: str
@@ -79,6 +80,7 @@ class Verification(Struct, frozen=True, kw_only=True):
     plan: str | None
     findings: tuple[Finding, ...]
     edits: tuple[EditedStep, ...] = ()
+    imported: bool = False
 
 
 class CheckedQuestion(Struct, frozen=True, kw_only=True):

@@ -52,7 +52,6 @@ class _Document:
         self._last = ""
 
     def take(self, record: Record) -> None:
-        """Process the next record."""
         row = record.row
         match record.table:
             case "runs":
@@ -187,7 +186,6 @@ class _Document:
         self._parts.setdefault(part, {})[_name(name)] = element
 
     def _relate(self, relation: str, **ends: str) -> None:
-        """Add a relation once: two steps may have had the same prompt."""
         relations = self._parts.setdefault(relation, {})
         relationship = (relation, *ends, *ends.values())
         if relationship not in self._related:

@@ -90,14 +90,8 @@ PRUNED = "pruned"
 """Desired state of a run that is being removed for good."""
 
 UNREADABLE = (
-    msgspec.MsgspecError,
-    KeyError,
-    IndexError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    OverflowError,
-    RecursionError,
+    *(msgspec.MsgspecError, KeyError, IndexError, TypeError, ValueError),
+    *(AttributeError, OverflowError, RecursionError),
 )
 """Exceptions that reading changed JSON may raise, anywhere between decoding and building a prompt."""
 
@@ -190,8 +184,6 @@ def end_of(records: int, sha256: str) -> Record:
     """The last line of a bundle: the number of lines before it, and the SHA-256 of their bytes."""
     return Record("end", {"records": str(records), "sha256": sha256})
 
-
-# The rows of a question, grouped by the step that they belong to, whatever their order.
 
 WITHIN = ("steps", "prompts", "attempts", "paragraph_sets", "sentences")
 """The tables below `questions`, in the order of the records of a step."""

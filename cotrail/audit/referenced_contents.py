@@ -226,14 +226,6 @@ Place = tuple[str, str]
 """A content: its table and its digest."""
 
 
-class Misplaced(Struct, frozen=True):
-    """A content that stands elsewhere than an export writes it."""
-
-    table: str
-    digest: str
-    detail: str = "it stands elsewhere than an export writes it"
-
-
 def readable(references: Callable[[Row], References], row: Row) -> References:
     """What a row refers to; nothing where it can't be read, which the verification reports."""
     try:
@@ -272,7 +264,7 @@ class ContentOrder:
         self._standing: list[Place] = []
         self._groups: list[list[References]] = [[], [], [], []]
         self._questions = self._references = 0
-        self._misplaced: Misplaced | None = None
+        self._misplaced: Place | None = None
 
     @property
     def held_bytes(self) -> int:
@@ -290,7 +282,7 @@ class ContentOrder:
                     self._close()
                 place = record.table, text(row, "digest")
                 if self._questions:
-                    self._misplaced = self._misplaced or Misplaced(*place)
+                    self._misplaced = self._misplaced or place
                 self._standing.append(place)
             case "questions":
                 if self._questions == CHUNK_QUESTIONS:
@@ -302,10 +294,14 @@ class ContentOrder:
             case "paragraph_sets":
                 self._refer(3, References(paragraphs=(text(row, "digest"),)))
 
-    def end(self) -> Misplaced | None:
+    def end(self) -> Finding | None:
         """The first content that stands elsewhere, if any does."""
         self._close()
-        return self._misplaced
+        if self._misplaced is None:
+            return None
+        table, digest = self._misplaced
+        detail = "it stands elsewhere than an export writes it"
+        return Finding(table=table, what="reordered", digest=digest, detail=detail)
 
     def _refer(self, group: int, references: References) -> None:
         self._groups[group].append(references)
@@ -323,6 +319,6 @@ class ContentOrder:
         ]
         for place, expected in zip(self._standing, due, strict=False):
             if place != expected:
-                self._misplaced = self._misplaced or Misplaced(*place)
+                self._misplaced = self._misplaced or place
         self._standing, self._groups = [], [[], [], [], []]
         self._questions = self._references = 0

@@ -10,15 +10,12 @@ from typing import Any
 import msgspec
 
 from cotrail import __version__
-from cotrail.audit.asked_questions import AskedQuestions
 from cotrail.audit.findings import Finding
-from cotrail.audit.question_sequence import QuestionTotals
+from cotrail.audit.question_sequence import AskedQuestions, QuestionTotals
 from cotrail.audit.records import CLOSED_RUNS, PRUNED, UNREADABLE, Row, number, text
 from cotrail.audit.row_digests import GuessBudget, changed_column, run_digest, run_opened
 from cotrail.common.structs import canonical
 from cotrail.core.binding import Binding
-
-# Check of a run against the plan that was sealed as it was submitted, and the plan's digest.
 
 PLAN = "plan"
 """The key of a run's provenance under which its plan is sealed."""
@@ -43,6 +40,14 @@ def json_digest(value: object) -> str:
 def plan_of(run: Row) -> Any:
     """The plan in a run's row; None where there is none. Raises one of UNREADABLE."""
     return msgspec.json.decode(text(run, "provenance"), type=dict[str, Any]).get(PLAN)
+
+
+def is_imported(run: Row) -> bool:
+    """Whether a run was imported, so that nothing but its file says that it happened so."""
+    try:
+        return "imported" in msgspec.json.decode(text(run, "provenance"))
+    except UNREADABLE:
+        return False
 
 
 def digest_in(run: Row) -> str | None:
@@ -74,15 +79,7 @@ def _departures(run: Row, binding: Binding, asked: AskedQuestions) -> Iterator[F
         if before != now:
             detail = f"the plan of the run is of others: their SHA-256 there is {before}, and it is {now}"
             yield Finding(table="questions", what="changed", column=column, detail=detail)
-    for name, value in _decisive(run, binding).items():
-        if json_digest(plan.get(name)) != json_digest(value):
-            detail = f"the plan of the run has another {name.replace('_', ' ')}"
-            yield Finding(table="runs", what="changed", run=run["id"], column="provenance", detail=detail)
-
-
-def _decisive(run: Row, binding: Binding) -> dict[str, Any]:
-    """What a plan repeats of the run's columns, by the plan's keys."""
-    return {
+    decisive = {
         "system": run["system"],
         "system_version": number(run, "system_version"),
         "settings": json_digest(msgspec.json.decode(text(run, "settings"))),
@@ -90,6 +87,10 @@ def _decisive(run: Row, binding: Binding) -> dict[str, Any]:
         "binding": binding,
         "dataset": run["dataset"],
     }
+    for name, value in decisive.items():
+        if json_digest(plan.get(name)) != json_digest(value):
+            detail = f"the plan of the run has another {name.replace('_', ' ')}"
+            yield Finding(table="runs", what="changed", run=run["id"], column="provenance", detail=detail)
 
 
 def whole_numbers(value: Any) -> Any:
@@ -136,14 +137,11 @@ _NUMBERS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){0,9}")
 
 
 def _order_of(named: str) -> tuple[int, ...]:
-    """The numbers with which a version begins."""
     found = _NUMBERS.match(named)
     return tuple(map(int, found[0].split("."))) if found else ()
 
 
 class _RunCheck:
-    """The checks of one run."""
-
     def __init__(self, run: Row, experiment: Row | None, questions: QuestionTotals) -> None:
         self.run, self.experiment, self.questions = run, experiment, questions
         self.guesses = GuessBudget()

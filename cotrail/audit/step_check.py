@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from cotrail.audit.asked_questions import RunContext
 from cotrail.audit.findings import Change, Finding
+from cotrail.audit.question_sequence import RunContext
 from cotrail.audit.records import ENDED_STEPS, OPEN_STEPS, STEP, UNREADABLE, Row, StepRows, number, text
 from cotrail.audit.referenced_contents import ReferencedContents, References, edit_of, references_of_request
 from cotrail.audit.row_digests import changed_column, earlier_attempts, step_digest
@@ -18,7 +18,7 @@ from cotrail.core.actions.registry import KINDS, finds_paragraphs, fingerprint
 from cotrail.core.edits import given
 from cotrail.core.history import GIVEN
 from cotrail.core.prompt_records import chain_length
-from cotrail.core.results import Result, digest_of_found
+from cotrail.core.results import digest_of_found
 
 # Check of a step's attempts: one per claim, by rising epochs, the last one repeating the step's own columns.
 
@@ -137,8 +137,6 @@ def check_step(rows: StepRows, around: StepContext) -> list[Finding]:
 
 
 class _StepCheck:
-    """The checks of one step."""
-
     def __init__(self, rows: StepRows, around: StepContext) -> None:
         self.rows, self.step, self.around = rows, rows.step, around
         self.sequence = number(rows.step, "sequence")
@@ -273,7 +271,6 @@ class _StepCheck:
             yield from self.around.contents.missing(References(tuple(text(row, "digest") for row in rows)))
 
     def _sentences(self, request: Any, result: Any) -> Iterator[Finding]:
-        """Check the row of the sentence that a reason step wrote."""
         table, rows = "sentences", self.rows.sentences
         wrote = self.step["kind"] == REASON.name and result is not None and request["until"] == "sentence"
         due = int(wrote and result["text"] != "")
@@ -287,7 +284,6 @@ class _StepCheck:
             yield from self._repeats(table, rows[0], sentence)
 
     def _request(self, result: Any) -> Iterator[Finding]:
-        """Check the fingerprint of the request, and the prompt that the model saw."""
         if self._fingerprint() not in ((), (self.step["fingerprint"],)):
             detail = "it isn't that of its request under the run's configuration"
             yield self._found("steps", "changed", detail, column="fingerprint")
@@ -301,13 +297,12 @@ class _StepCheck:
         yield from self._bundled(prompt.digest)
 
     def _edited(self, result: Any) -> Iterator[Finding]:
-        """Check that a step has the text that a person gave it."""
         text_given = given(self.around.contents.carried_out(self.step), edit_of(self.step))
-        if text_given is not None and result not in (None, _written_down(text_given)):
+        written = None if text_given is None else msgspec.json.decode(msgspec.json.encode(text_given.recorded()))
+        if written is not None and result not in (None, written):
             yield self._found("steps", "changed", "its result isn't the text that it was given", column="result")
 
     def _bundled(self, digest: str | None) -> Iterator[Finding]:
-        """Check the prompt's text in a bundle."""
         rows = self.rows.prompts
         due = int(self.around.run.bundled and digest is not None)
         if len(rows) < due:
@@ -336,10 +331,6 @@ def _digest_of_sets(rows: Iterable[Row]) -> str:
         (number(row, "rank"), text(row, "digest"), text(row, "paragraph_id"), float(text(row, "score")))
         for row in ranked
     )
-
-
-def _written_down(result: Result) -> Any:
-    return msgspec.json.decode(msgspec.json.encode(result.recorded()))
 
 
 def _object(value: str | None) -> dict[str, Any]:

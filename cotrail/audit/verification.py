@@ -14,23 +14,9 @@ from itertools import groupby, islice
 from typing import Any
 
 from cotrail.audit import records
-from cotrail.audit.asked_questions import AskedDigests, RunContext, run_context
+from cotrail.audit import records as audited
 from cotrail.audit.findings import MOST_FINDINGS, CheckedQuestion, EditedStep, Finding, Verification
-from cotrail.audit.question_sequence import QuestionSequence, QuestionTotals
-from cotrail.audit.records import (
-    UNREADABLE,
-    QuestionRows,
-    Record,
-    Row,
-    StepRows,
-    check_record,
-    end_of,
-    gather,
-    number,
-    size_of,
-    text,
-    write_record,
-)
+from cotrail.audit.question_sequence import AskedDigests, QuestionSequence, QuestionTotals, RunContext, run_context
 from cotrail.audit.referenced_contents import (
     ContentOrder,
     ReferencedContents,
@@ -39,11 +25,9 @@ from cotrail.audit.referenced_contents import (
     references_of_run,
 )
 from cotrail.audit.row_digests import changed_column, question_digest, question_opened
-from cotrail.audit.run_check import check_plan, check_run, digest_in, digest_of_run, wrong_version
+from cotrail.audit.run_check import check_plan, check_run, digest_in, digest_of_run, is_imported, wrong_version
 from cotrail.audit.step_check import StepContext, check_step
 from cotrail.core.history import ANSWER
-
-# Check of a question: its row as submitted, the hash chain of its steps, its row as it ended.
 
 _UNENDED = {
     "open": ("digest", "answer", "sentences", "collected", "weighing", "ended_by", "reason", "finished_at"),
@@ -69,8 +53,6 @@ def check_question(rows: records.QuestionRows, run: RunContext, contents: Refere
 
 
 class _QuestionCheck:
-    """The checks of one question."""
-
     def __init__(self, rows: records.QuestionRows, run: RunContext, contents: ReferencedContents) -> None:
         self.rows, self.question, self.run, self.contents = rows, rows.question, run, contents
         self.key = records.text(rows.question, "key")
@@ -78,7 +60,6 @@ class _QuestionCheck:
         self.heads = records.heads_of(self.opened, (each.step["digest"] or "" for each in rows.steps))
 
     def submitted(self) -> Iterator[Finding]:
-        """Check the question as it was submitted."""
         expected = [question_opened(self.question, opened) for opened in self.run.opened]
         if not expected or self.question["opened"] in expected:
             return
@@ -96,7 +77,6 @@ class _QuestionCheck:
         yield self._found("questions", "changed", "it isn't as it was submitted")
 
     def steps(self) -> Iterator[Finding]:
-        """Check each step, and that their sequence has no gaps or repetitions."""
         id_ = records.text(self.question, "id")
         around = StepContext(question=id_, key=self.key, run=self.run, heads=self.heads, contents=self.contents)
         for rows in self.rows.steps:
@@ -197,7 +177,6 @@ class _QuestionCheck:
         return self._found("questions", "changed", detail, perhaps=("steps",))
 
     def _values(self) -> dict[str, Any]:
-        """Candidate values that the columns may have had, from the steps."""
         steps = [each.step for each in self.rows.steps]
         return {
             "status": records.ENDED_QUESTIONS,
@@ -214,23 +193,22 @@ class _QuestionCheck:
 
 
 def _use_collected(question: records.Row, contents: ReferencedContents) -> None:
-    """Note that a question refers to the paragraphs that it collected."""
     try:
         contents.use(references_of_collected(question))
     except records.UNREADABLE:
         return
 
 
-def edited_steps(rows: QuestionRows) -> Iterator[EditedStep]:
+def edited_steps(rows: audited.QuestionRows) -> Iterator[EditedStep]:
     """Find those of a question; one whose edit can't be read is named by a finding instead."""
-    key = text(rows.question, "key")
+    key = audited.text(rows.question, "key")
     for each in rows.steps:
         try:
             edit = edit_of(each.step)
-        except UNREADABLE:
+        except audited.UNREADABLE:
             continue
         if edit is not None:
-            yield EditedStep(question=key, step=number(each.step, "sequence"), edit=edit.words)
+            yield EditedStep(question=key, step=audited.number(each.step, "sequence"), edit=edit.words)
 
 
 _ABOVE = ("bundle", "experiments", "runs")
@@ -240,7 +218,7 @@ MOST_HELD_BYTES = 2**29
 """Maximum bytes of memory for each of: the rows of one question, all demonstrations, all steps of no question."""
 
 
-def verify(records: Iterable[Record], *, bundled: bool = False) -> Verification:
+def verify(records: Iterable[audited.Record], *, bundled: bool = False) -> Verification:
     """Verify the records of one run, in the order that `cotrail.audit.records` describes.
 
     bundled: whether they are a bundle's, which has additional records.
@@ -264,17 +242,17 @@ class _Trail:
         self.contents = ReferencedContents()
         self.questions = QuestionSequence()
         self._asked = AskedDigests()
-        self._above: dict[str, Row] = {}
+        self._above: dict[str, audited.Row] = {}
         self._run: RunContext | None = None
-        self._question: Row | None = None
-        self._within: list[Record] = []
-        self._end: Row | None = None
+        self._question: audited.Row | None = None
+        self._within: list[audited.Record] = []
+        self._end: audited.Row | None = None
         self._written = hashlib.sha256()
         self._order = ContentOrder()
         self._held = Counter[str]()
         self.stopped: Finding | None = None
 
-    def take(self, record: Record) -> None:
+    def take(self, record: audited.Record) -> None:
         """Process the next record; `stopped` is set once the verification gives up."""
         if self._end is not None:
             self.findings.append(Finding(table=record.table, what="added", detail="it comes after the end"))
@@ -283,23 +261,23 @@ class _Trail:
             return
         self.counts[record.table] += 1
         if self.bundled:
-            self._written.update(write_record(record))
+            self._written.update(audited.write_record(record))
             self._order.take(record)
         elif not self._is_whole(record):
             return
         self._sort(record)
         self._stop(record)
 
-    def _is_whole(self, record: Record) -> bool:
+    def _is_whole(self, record: audited.Record) -> bool:
         """Return whether a store's row holds possible values; a bundle's rows were checked when they were read."""
         try:
-            check_record(record)
+            audited.check_record(record)
         except (KeyError, ValueError) as error:
             self.findings.append(Finding(table=record.table, what="changed", detail=str(error)))
             return False
         return True
 
-    def _sort(self, record: Record) -> None:
+    def _sort(self, record: audited.Record) -> None:
         if record.table in _CONTENTS:
             self.findings += self.contents.take(record)
         elif record.table in _ABOVE:
@@ -310,7 +288,7 @@ class _Trail:
         else:
             self._within.append(record)
 
-    def _stop(self, record: Record) -> None:
+    def _stop(self, record: audited.Record) -> None:
         """Stop once there are too many findings or too much is held in memory: forged records must not exhaust it."""
         if record.table == "questions":
             self._held["questions"] = 0
@@ -325,16 +303,15 @@ class _Trail:
             return
         self.stopped = Finding(table=record.table, what="changed", detail=detail)
 
-    def _hold(self, what: str, *rows: Row) -> None:
-        self._held[what] += sum(map(size_of, rows))
+    def _hold(self, what: str, *rows: audited.Row) -> None:
+        self._held[what] += sum(map(audited.size_of, rows))
 
     def end(self) -> Verification:
-        """Finish the verification: check what needs all records."""
         if self.stopped is not None:
             return self._broken_off(self.stopped)
         self._close_question()
         run, experiment = self._above.get("runs"), self._above.get("experiments")
-        totals = self.questions.end(self._run_of(), None if run is None else number(run, "size"))
+        totals = self.questions.end(self._run_of(), None if run is None else audited.number(run, "size"))
         of_run = check_run(run, experiment, totals)
         findings = [*of_run, *self.findings, *self._of_questions(of_run), *self._of_contents(run)]
         findings += [] if findings else self._of_plan(run)
@@ -348,10 +325,10 @@ class _Trail:
             plan=None if run is None else digest_in(run),
             findings=_bounded((*findings, *self._of_bundle(sound=not findings))),
             edits=tuple(self.edits),
+            imported=run is not None and is_imported(run),
         )
 
     def _broken_off(self, last: Finding) -> Verification:
-        """The result of a verification that stopped early."""
         run, experiment = self._above.get("runs"), self._above.get("experiments")
         of_run = check_run(run, experiment, QuestionTotals(count=0, root="", ended=False, sound=False))
         findings = [*of_run, *self.findings, *self.questions.findings]
@@ -365,9 +342,10 @@ class _Trail:
             plan=None if run is None else digest_in(run),
             findings=(*findings[:MOST_FINDINGS], last),
             edits=tuple(self.edits),
+            imported=run is not None and is_imported(run),
         )
 
-    def _take_above(self, record: Record) -> None:
+    def _take_above(self, record: audited.Record) -> None:
         if record.table in self._above:
             self.findings.append(Finding(table=record.table, what="added", detail="it is there twice"))
             return
@@ -382,7 +360,6 @@ class _Trail:
         return self._run
 
     def _close_question(self) -> None:
-        """Check the current question, whose records are complete."""
         question, within = self._question, self._within
         self._question, self._within = None, []
         if question is None:
@@ -390,11 +367,11 @@ class _Trail:
                 self.findings.append(Finding(table=record.table, what="reordered", detail="no question is before it"))
             return
         self._asked.add_row(question)
-        gathered = gather(question, within)
+        gathered = audited.gather(question, within)
         self.findings += gathered.findings
         for rows in gathered.foreign:
             self._hold("foreign steps", rows.step, *rows.attempts)
-            self.questions.foreign.append(StepRows(rows.step, attempts=rows.attempts))
+            self.questions.foreign.append(audited.StepRows(rows.step, attempts=rows.attempts))
         self.edits += islice(edited_steps(gathered.rows), MOST_FINDINGS - len(self.edits))
         self.questions.take(gathered.rows, check_question(gathered.rows, self._run_of(), self.contents))
 
@@ -403,19 +380,19 @@ class _Trail:
         resized = any(finding.column == "size" for finding in of_run)
         return [finding for finding in self.questions.findings if not resized or finding.question is not None]
 
-    def _of_plan(self, run: Row | None) -> list[Finding]:
+    def _of_plan(self, run: audited.Row | None) -> list[Finding]:
         """Find where the run isn't the planned one; where another row is named already, that is why."""
         binding = self._run_of().binding
         if run is not None and binding is not None:
             return check_plan(run, binding, self._asked.end())
         return []
 
-    def _of_contents(self, run: Row | None) -> Iterator[Finding]:
+    def _of_contents(self, run: audited.Row | None) -> Iterator[Finding]:
         """Find missing contents that the run refers to, and contents that nothing refers to."""
         if run is not None and self._run_of().binding is not None:
             try:
                 yield from self.contents.missing(references_of_run(run))
-            except UNREADABLE as error:
+            except audited.UNREADABLE as error:
                 detail = f"it can't be read ({error})"
                 yield Finding(table="runs", what="changed", run=run["id"], column="demonstrations", detail=detail)
         if run is not None:
@@ -430,13 +407,13 @@ class _Trail:
             yield Finding(table="bundle", what="removed", detail="its first line is missing")
         elif header["run"] != self._run_of().id:
             yield Finding(table="bundle", what="changed", column="run", detail="it is of another run")
-        elif problem := wrong_version(text(header, "cotrail"), self._above.get("runs")):
+        elif problem := wrong_version(audited.text(header, "cotrail"), self._above.get("runs")):
             yield Finding(table="bundle", what="changed", column="cotrail", detail=problem)
         if sound and (misplaced := self._order.end()):
-            yield Finding(table=misplaced.table, what="reordered", digest=misplaced.digest, detail=misplaced.detail)
+            yield misplaced
         if self._end is None:
             yield Finding(table="end", what="removed", detail="the last line is missing, and maybe others before it")
-        elif sound and self._end != end_of(sum(self.counts.values()), self._written.hexdigest()).row:
+        elif sound and self._end != audited.end_of(sum(self.counts.values()), self._written.hexdigest()).row:
             yield Finding(table="end", what="changed", detail="the lines before it aren't those that were written")
 
 

@@ -5,6 +5,7 @@ only what its signature needs.
 """
 
 import ast
+import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
@@ -24,7 +25,10 @@ from cotrail.common.nearest import nearest, refused_choice, unknown
 from cotrail.common.printable_text import cut
 from cotrail.common.refusals import LONGEST_VALUE, example, in_words
 from cotrail.common.toml_files import read_toml
+from cotrail.configuration.extensions import COMMANDS as ADDED
 from cotrail.configuration.extensions import load_extensions
+
+logger = logging.getLogger(__name__)
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -177,14 +181,32 @@ class LazyGroup(TyperGroup):
         self._summarize()
         return super().shell_complete(ctx, incomplete)
 
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command by its name; one that isn't cotrail's may be an extension's."""
+        if cmd_name not in self.commands:
+            self._add()
+        return super().get_command(ctx, cmd_name)
+
+    def _add(self) -> None:
+        """Add the commands of extensions; one that is named as one of cotrail's is named in a warning."""
+        load_extensions()
+        for name, command in ADDED.items():
+            if name in self._entries:
+                logger.warning("the command %s of an extension can't be used: cotrail has one of that name", name)
+                continue
+            self.commands[name] = _made(name, command.run, rich_help_panel="Added by extensions")
+
     def _summarize(self) -> None:
+        self._add()
         for name, summary in summaries(self._entries.values()).items():
             self.commands[name].help = summary
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """Return the called command's name, the command, and the arguments that are left for it."""
         name, _, rest = super().resolve_command(ctx, args)
-        return name, None if name is None else load(self._entries[name]), rest
+        if name is None:
+            return None, None, rest
+        return name, load(self._entries[name]) if name in self._entries else self.commands[name], rest
 
 
 class _Command(TyperCommand):
@@ -204,14 +226,18 @@ def load(entry: Entry) -> Any:
     load_extensions()
     module, name = entry.place.split(":")
     signature = signatures(f"cotrail.cli.commands.{module}", [name])[name]
+    settings = {"ignore_unknown_options": entry.negative_numbers}
+    return _made(entry.name, signature, context_settings=settings)
+
+
+def _made(name: str, run: Any, *, rich_help_panel: str | None = None, context_settings: Any = None) -> Any:
+    """Return the command that typer makes of a function, or the group that it makes of an app."""
     app = typer.Typer(rich_markup_mode="markdown")
-    if isinstance(signature, typer.Typer):
-        app.add_typer(signature, name=entry.name)
+    if isinstance(run, typer.Typer):
+        app.add_typer(run, name=name, rich_help_panel=rich_help_panel)
     else:
-        app.command(entry.name, cls=_Command, context_settings={"ignore_unknown_options": entry.negative_numbers})(
-            signature
-        )
-    return get_group(app).commands[entry.name]
+        app.command(name, cls=_Command, rich_help_panel=rich_help_panel, context_settings=context_settings)(run)
+    return get_group(app).commands[name]
 
 
 def summaries(entries: Iterable[Entry]) -> dict[str, str]:
@@ -254,7 +280,6 @@ _CHOICE = re.compile(
     re.DOTALL,
 )
 _QUOTED = re.compile(r"'(.*?)'")
-
 
 LONGEST_HELP = 160
 """Characters that a message has of an argument's help."""

@@ -8,6 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,7 +19,7 @@ from cotrail.cli.lazy_group import COMMANDS, LazyGroup, leave_out_types
 from cotrail.cli.terminal.output import console, leave_in_order, print_json
 from cotrail.common.log_formatting import print_safely
 from cotrail.common.printable_text import cut, indented
-from cotrail.common.processes import collect_seldom
+from cotrail.common.processes import collect_seldom, wait_passively
 from cotrail.errors import CotrailError, InputError, UnavailableError
 
 INTERRUPTED = 130
@@ -26,28 +27,13 @@ INTERRUPTED = 130
 LONGEST_MESSAGE = 4_000
 """Characters; an error may quote what it met."""
 
-EPILOG = """
-**A first run**, after `cotrail up`:
-
-`cotrail index corpus.jsonl --name mine`
-
-`cotrail submit --system ircot --dataset jsonl --questions questions.jsonl --corpus mine --wait`
-
-`cotrail trace latest 1` · `cotrail score latest` · `cotrail report latest --html report.html`
-
-**Exit codes**: 0 done · 1 something else went wrong · 2 the input can't be used · 3 a server doesn't answer, or
-something of the local stack is dead or doesn't work (`cotrail stack`) · 4 a run that was waited for ended with failed,
-blocked or cancelled questions · 5 nothing is wrong with a run's record, but not all of it is sealed yet ·
-130 interrupted
-"""
-
 leave_out_types()
 
 app = typer.Typer(
     name="cotrail",
     cls=LazyGroup,
     help="Multi-step retrieval-augmented reasoning as queued, resumable, audited work.",
-    epilog=EPILOG,
+    epilog=Path(__file__).with_name("epilog.md").read_text("utf-8"),
     rich_markup_mode="markdown",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -108,6 +94,7 @@ def main() -> None:
     """Runs the command line of this process and exits."""
     collect_seldom()
     leave_in_order()
+    wait_passively()
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - closed, as with `2>&-`
     if sys.stdout is None:
         sys.exit(_refuse("the standard output is closed, so nothing was done; send it to a file or to /dev/null", 2))
@@ -136,11 +123,12 @@ def _run() -> int:
         # Where a group was called without a command, its help is printed already, and there is no message.
         return _refuse(usage(error), 2) if error.format_message() else 2
     except CotrailError as error:
-        return _refuse(str(error), exit_code(error), getattr(error, "__notes__", ()))
+        return _refuse(str(error), exit_code(error), getattr(error, "__notes__", ()), error.page)
     except UnicodeEncodeError as error:
         return _refuse(f"{error.object!r} isn't text in UTF-8; correct what was typed", 2)
     except ModuleNotFoundError as error:
-        return _refuse(_absent(error), 1)
+        absent = _absent(error)
+        return _refuse(str(absent), 1, page=absent.page)
     except typer.Abort:
         return INTERRUPTED
     except OSError as error:
@@ -163,14 +151,14 @@ def exit_code(error: CotrailError) -> int:
     return 1
 
 
-def _refuse(message: str, code: int, notes: Iterable[str] = ()) -> int:
+def _refuse(message: str, code: int, notes: Iterable[str] = (), page: str = "") -> int:
     text, lines = cut(_discreet(message), LONGEST_MESSAGE), [_discreet(note) for note in notes]
     if "--json" in sys.argv:
         print_json({"error": "\n".join([text, *lines]), "exit_code": code}, stderr=True)
         return code
     console(stderr=True).print(f"cotrail: {text}", soft_wrap=True)
-    for line in lines:
-        console(stderr=True).print(Text(line), soft_wrap=True)
+    for line in ([Text(f"See {page}", style="dim")] if page else []) + [Text(line) for line in lines]:
+        console(stderr=True).print(line, soft_wrap=True)
     return code
 
 
@@ -184,11 +172,11 @@ def _unwritten(error: OSError) -> str:
     return f"{message or type(error).__name__}{advice}"
 
 
-def _absent(error: ModuleNotFoundError) -> str:
+def _absent(error: ModuleNotFoundError) -> CotrailError:
     from cotrail.common.optional_packages import extra_with, not_installed
 
     package = error.name or "a package"
-    return str(not_installed(package, extra_with(package)))
+    return not_installed(package, extra_with(package))
 
 
 def _discreet(message: str) -> str:

@@ -15,7 +15,7 @@ from msgspec.structs import FieldInfo, fields
 from cotrail.common.refusals import parts, refusal
 from cotrail.common.toml_files import read_toml
 from cotrail.core.budgets import Budget
-from cotrail.core.ports.roles import ROLES
+from cotrail.core.ports.encoders import ROLES
 from cotrail.data.datasets.registry import DATASETS
 from cotrail.errors import InputError
 from cotrail.services.operations.operation import is_remote

@@ -14,8 +14,6 @@ from cotrail.errors import CotrailError, UnavailableError
 from cotrail.services.library.named_files import moved
 from cotrail.services.operations.event_names import PROBLEM
 
-# What has to be known of an operation to ask a server for it.
-
 
 class OperationFacts(Protocol):
     """Facts of an operation: `cotrail.services.operations.operation.Operation` has them, and more."""

@@ -27,7 +27,7 @@ from cotrail.client.calls import PREFIX, Call, OperationFacts, answer_of, call_o
 from cotrail.common.server_addresses import http_options
 from cotrail.data.corpora.document_names import files_in, holds_records, is_document
 from cotrail.errors import ConflictError, InputError, TooManyRequestsError, UnavailableError, UnknownNameError
-from cotrail.services.library.file_references import FileReference, Upload, check_file_name
+from cotrail.services.library.named_files import FileReference, Upload, check_file_name
 from cotrail.services.operations.event_names import END
 
 # Files of requests, sent to the server before them: once, whole or in pieces, and folders file by file.

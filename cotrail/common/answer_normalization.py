@@ -12,7 +12,6 @@ from rapidfuzz.distance import LCSseq
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
-
 _MOST_CACHED = 64
 """Size of the cache of normalized answers: all metrics of a question compare the same few."""
 

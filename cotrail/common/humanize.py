@@ -5,8 +5,6 @@ from typing import Annotated
 
 from msgspec import Meta
 
-# Numbers: bounded ones in settings and files, rounded ones in results.
-
 Positive = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 RetrievalCount = Annotated[int, Meta(ge=1, le=10_000)]

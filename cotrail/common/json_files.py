@@ -54,7 +54,6 @@ class _Metered:
         self._handed_out = 0
 
     def begin(self) -> None:
-        """Start the next part."""
         self._handed_out = 0
 
     def read(self, size: int = -1) -> bytes:

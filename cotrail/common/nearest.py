@@ -1,11 +1,11 @@
 """Names that nobody knows: the known name that was probably meant, and the sentence that says so."""
 
+import tomllib
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 from cotrail.common.printable_text import cut
-
-# Names of classes as parts of addresses.
 
 
 def slug(name: str) -> str:
@@ -14,20 +14,7 @@ def slug(name: str) -> str:
     return words.removeprefix("-")
 
 
-USUAL = {
-    "accuracy": "answer_em",
-    "closed-book": "no-retrieval",
-    "cot": "chain-of-thought",
-    "em": "answer_em",
-    "exact-match": "answer_em",
-    "f1": "answer_f1",
-    "naive-rag": "one-step",
-    "rag": "one-step",
-    "search-in-the-chain": "searchain",
-    "squad": "jsonl",
-    "standard-rag": "one-step",
-    "vanilla-rag": "one-step",
-}
+USUAL: dict[str, str] = tomllib.loads(Path(__file__).with_name("names.toml").read_text("utf-8"))
 """What others call it, and its name here: looked at where nothing has a name that is alike."""
 
 LISTS = {"system": "systems", "dataset": "datasets", "model": "models", "corpus": "corpora"}

@@ -28,8 +28,6 @@ def _shortened(run: str) -> str:
     return "".join(kept)
 
 
-# Text that PostgreSQL can store.
-
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _WRITTEN_NUL = re.compile(r"(?<!\\)((?:\\\\)*\\u)0000")
 _UNSTORABLE = re.compile("[\ud800-\udbff][\udc00-\udfff]|[\0\ud800-\udfff]")
@@ -105,7 +103,6 @@ _PASSAGE = re.compile(rf"[{_LEFTWARDS}](?:(?>[^\w\n]|[\d_{_LEFTWARDS}])*[{_LEFTW
 
 _IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f]")
 """Characters that JSON doesn't escape, though a terminal or page would interpret them."""
-
 
 _UNSEEN = frozenset("CZ")
 """Major categories of Unicode whose characters leave nothing to be seen: controls, formats, separators."""

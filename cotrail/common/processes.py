@@ -18,8 +18,6 @@ from cotrail.errors import InputError
 FOLDERS: list[Path] = []
 """The folders in which they are looked for by their digests."""
 
-# What is to end in a while.
-
 
 @contextmanager
 def ending_within(seconds: float, error: type[BaseException]) -> Iterator[None]:
@@ -93,8 +91,6 @@ def _groups() -> Iterator[Path]:
         yield from dict.fromkeys(each for each in (own, *own.parents, root) if each.is_relative_to(root))
 
 
-# Python's garbage collector in cotrail's processes.
-
 THRESHOLD = 100_000
 """The number of new objects after which it looks for reference cycles; messages, rows and pages leave hardly any."""
 
@@ -107,9 +103,6 @@ def collect_seldom() -> None:
     gc.freeze()
     gc.set_threshold(THRESHOLD, *gc.get_threshold()[1:])
     atexit.register(gc.freeze)
-
-
-# Exclusive locks on files and folders, for builds that one process at a time may do.
 
 
 def lock_exclusively(descriptor: int, busy: InputError) -> None:
@@ -163,3 +156,12 @@ def tuned() -> dict[str, str]:
     """Return the environment that a worker is started with, for where the user's own doesn't have these variables."""
     cores = usable_cores()
     return TUNED if cores >= host_cores() else {**TUNED, "OMP_NUM_THREADS": str(cores)}
+
+
+def wait_passively() -> None:
+    """Have threads that compute together sleep while they wait for each other, unless the environment says otherwise.
+
+    It has to be called before PyTorch is loaded. Where others use the cores too, a thread that waits in a loop keeps
+    the one that it waits for from running, and an embedding takes ten times as long.
+    """
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

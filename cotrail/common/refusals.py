@@ -149,7 +149,6 @@ def example(declared: inspect.Type, value: Any, usual: Any) -> str | None:
 
 
 def _is_whole(declared: inspect.Type, value: Any) -> bool:
-    """Return whether a number, a text or a list of these is valid."""
     for each in parts(declared):
         inner = getattr(each, "item_type", None)
         if fits(each, value) and (inner is None or all(_is_whole(inner, entry) for entry in value)):
@@ -188,8 +187,6 @@ def _number(text: str) -> float | None:
     except ValueError:
         return None
 
-
-# A value that was given, as an error message shows it.
 
 LONGEST_VALUE = 80
 """Maximum characters shown of a value."""
@@ -249,7 +246,6 @@ def _unfit(declared: inspect.Type, value: Any, place: str, usual: Any) -> str:
 
 
 def _in_tagged(structs: Mapping[str, inspect.StructType], value: dict[str, Any], place: str) -> Iterator[str]:
-    """What is wrong with a table whose tag says which of several structs it is."""
     key = str(next(iter(structs.values())).tag_field)
     tag = value.get(key)
     if tag is None:
@@ -263,7 +259,6 @@ def _in_tagged(structs: Mapping[str, inspect.StructType], value: dict[str, Any],
 
 
 def _inside(declared: inspect.Type, value: Any, place: str) -> Iterator[str]:
-    """What is wrong inside a value that is itself of the right kind."""
     match declared:
         case inspect.StructType():
             yield from _fields(declared, value, place)

@@ -15,15 +15,10 @@ from msgspec import Struct
 
 from cotrail.errors import InputError
 
-# Fields that several records have.
-
 
 def common_fields(record: Any, of: type[Struct]) -> dict[str, Any]:
     """The values of the fields that records of this type have, by name."""
     return {name: getattr(record, name) for name in of.__struct_fields__}
-
-
-# Trees of settings: mappings of mappings.
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -33,9 +28,6 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         both = isinstance(value, dict) and isinstance(tree.get(key), dict)
         tree[key] = merged(tree[key], value) if both else value
     return tree
-
-
-# Nested settings by dotted names, as `retrieval.count`.
 
 
 def dotted(tree: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
@@ -59,9 +51,6 @@ def nested(values: Mapping[str, Any]) -> dict[str, Any]:
     return tree
 
 
-# Values that people set in text.
-
-
 def assigned(arguments: Iterable[str], texts: Collection[str] = ()) -> dict[str, Any]:
     """Values from `KEY=VALUE`; a value is read as JSON, and taken as text where it isn't any or belongs to `texts`."""
     values: dict[str, Any] = {}
@@ -78,9 +67,6 @@ def _value(text: str) -> Any:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return text
-
-
-# Fields of structs that aren't at their defaults, and structs without the others.
 
 
 def unusual(value: Struct, *names: str) -> dict[str, Any]:
@@ -112,9 +98,6 @@ def _default(field: msgspec.structs.FieldInfo) -> object:
     return field.default if factory is msgspec.NODEFAULT else factory()
 
 
-# Meanings of fields and of members of enumerations: the docstring that stands below each of them in its class.
-
-
 def field_meanings(of: type) -> dict[str, str]:
     """The meanings by field, of the class and those that it derives from; fields without one are left out.
 
@@ -129,7 +112,6 @@ def field_meanings(of: type) -> dict[str, str]:
 
 @cache
 def _classes_of(module: str) -> dict[str, dict[str, str]]:
-    """The meanings in a module's classes, by class and field."""
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
     except (KeyError, OSError, TypeError):
@@ -145,9 +127,6 @@ def _documented(cls: ast.ClassDef) -> Iterator[tuple[str, str]]:
                 ast.Expr(value=ast.Constant(value=str(text))),
             ):
                 yield name, " ".join(text.split()).removesuffix(".")
-
-
-# Canonical JSON: equal values give equal bytes.
 
 
 def canonical(value: object) -> bytes:

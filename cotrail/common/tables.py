@@ -92,9 +92,6 @@ def table_rows(path: Path, error: type[InputError], total: int | None) -> Iterat
     return _rows(path, error, total) if form_of(path, error) in COLUMNAR else _table(path, error, total)
 
 
-# Tables of texts.
-
-
 def _table(path: Path, error: type[InputError], total: int | None) -> Iterator[tuple[str, bytes]]:
     names: list[str] = []
     with opened(path, error) as file:
@@ -123,7 +120,6 @@ def _names(cells: Sequence[str], place: str, error: type[InputError]) -> list[st
 def _cells(
     file: BinaryIO, name: str, error: type[InputError], total: int | None = None
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yield the rows that have cells, with the places at which they begin."""
     csv.field_size_limit(MAX_RECORD_BYTES)
     begin = file.tell()
     first = file.readline(LONGEST_HEADER)
@@ -161,7 +157,6 @@ class _Lines(Iterator[str]):
         self._number = self._size = 0
 
     def begin(self) -> str:
-        """Begin another row; returns its place."""
         self._size = 0
         return f"{self._name}, line {self._number + 1}"
 
@@ -173,9 +168,6 @@ class _Lines(Iterator[str]):
             most = shown_size(MAX_RECORD_BYTES)
             raise self._error(f"{place}: a row is larger than {most}; close the quotation mark that is open before")
         return line_text(raw, place, self._error) + "\n"
-
-
-# Columnar files, a few rows at a time.
 
 
 def _rows(path: Path, error: type[InputError], total: int | None) -> Iterator[tuple[str, bytes]]:
@@ -195,7 +187,6 @@ def _rows(path: Path, error: type[InputError], total: int | None) -> Iterator[tu
 
 @contextmanager
 def _columnar(path: Path, error: type[InputError]) -> Iterator[tuple[Sequence[str], Iterator[Any]]]:
-    """The names of a file's columns, and its rows."""
     with installed_with("files"):
         from pyarrow import ArrowException, ipc
         from pyarrow.parquet import ParquetFile
@@ -215,7 +206,10 @@ def _columnar(path: Path, error: type[InputError]) -> Iterator[tuple[Sequence[st
                 schema = batches.schema
             rows = chain.from_iterable(map(_taken, batches))
             has_bytes = any("binary" in str(kind) for kind in schema.types)
-            yield _names(schema.names, str(path), error), map(_with_texts, rows) if has_bytes else rows
+            yield (
+                _names(schema.names, str(path), error),
+                (({name: _text_of(value) for name, value in row.items()} for row in rows) if has_bytes else rows),
+            )
         except (ArrowException, OSError, EOFError, UnicodeDecodeError, OverflowError, MemoryError) as cause:
             reason = next(iter(str(cause).splitlines()), type(cause).__name__)
             raise error(f"{path} is damaged ({reason}); write it again, or get it again") from cause
@@ -225,10 +219,6 @@ def _taken(batch: Any) -> Iterator[Any]:
     batch.validate(full=True)  # reading one whose offsets are wrong would end the process
     starts = range(0, batch.num_rows, ROWS_AT_ONCE)
     return chain.from_iterable(batch.slice(start, ROWS_AT_ONCE).to_pylist() for start in starts)
-
-
-def _with_texts(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: _text_of(value) for name, value in row.items()}
 
 
 def _text_of(value: Any) -> Any:

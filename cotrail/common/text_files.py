@@ -177,9 +177,6 @@ class _Limited(io.RawIOBase):
         return done
 
 
-# Opening.
-
-
 class Peekable(Protocol):
     """A buffered binary file, which may be a pipe or be decompressed as it is read."""
 

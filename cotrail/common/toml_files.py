@@ -52,17 +52,22 @@ def read_toml(path: Path, what: str = "") -> dict[str, Any]:
     return document
 
 
+def read_toml_or_empty(path: Path, what: str) -> dict[str, Any]:
+    """The same, empty where there is no file; InputError also where it can't be read."""
+    try:
+        return read_toml(path, what)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise InputError(f"{what} {path} can't be read ({error.strerror}); check the path") from error
+
+
 def read_toml_as(path: Path, what: str, kind: type[T]) -> T:
     """Read a TOML file of settings as a record, one without any values where there is no file.
 
     Raises InputError, which names the file as `what` and the key that is wrong.
     """
-    try:
-        document = read_toml(path, what)
-    except FileNotFoundError:
-        return kind()
-    except OSError as error:
-        raise InputError(f"{what} {path} can't be read ({error.strerror}); check the path") from error
+    document = read_toml_or_empty(path, what)
     try:
         return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:

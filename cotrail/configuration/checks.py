@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tomllib
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,32 +18,17 @@ from cotrail.common.server_addresses import read_address, shown_address
 from cotrail.configuration.variables import PREFIX
 from cotrail.errors import InputError, OutdatedError
 
-# What is wrong with a setting, in the words of the person who wrote its variable.
-
 ADDRESSES = ("database_url", "broker_url", "search_url")
 SECRETS = ("search_api_key",)
 
-_WORDS = {
-    "int_parsing": "it is no whole number",
-    "int_from_float": "it is no whole number",
-    "float_parsing": "it is no number",
-    "float_type": "it is no number",
-    "finite_number": "it is no finite number",
-    "bool_parsing": "it is neither true nor false",
-    "greater_than": "it has to be greater than {gt:g}",
-    "greater_than_equal": "it has to be {ge:g} at least",
-    "less_than_equal": "it has to be {le:g} at most",
-    "string_pattern_mismatch": "it has to match {pattern}",
-    "dict_type": "it isn't a JSON object",
-}
-"""Pydantic's kinds of errors, whose own words speak of inputs and parsing."""
+_WORDS: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 
 
 def settings_refusal(error: ValidationError) -> str:
     """The message about the first setting that can't be used, with its value as far as that is no secret."""
     first = error.errors(include_input=False)[0]
     field, *parts = (str(part) for part in first["loc"])
-    template = _WORDS.get(first["type"])
+    template = _WORDS["kinds"].get(first["type"])
     words = template.format(**first.get("ctx", {})) if template else first["msg"].removeprefix("Value error, ")
     reason = ": ".join((*parts, words))
     variable = f"{PREFIX}{field.upper()}"
@@ -72,15 +58,6 @@ BROKER_SCHEMES = ("redis", "rediss", "redis+socket")
 
 _REDIS = "redis://:password@host:6379/0, rediss:// for TLS, or redis+socket:///path"
 
-HINTS = {
-    "sentinel": "Redis Sentinel isn't supported; give the address of the master, or of a proxy that follows it",
-    "cluster": "a Redis cluster isn't supported; give the address of a single server",
-    "valkey": "Valkey speaks Redis's protocol: write redis://",
-    "valkeys": "Valkey speaks Redis's protocol: write rediss://",
-    "unix": "write redis+socket:///path for a socket",
-    "socket": "write redis+socket:///path for a socket",
-}
-
 
 def check_broker(url: SecretStr) -> SecretStr:
     """Refuse URLs of other brokers than Redis and Valkey, naming the reason; semicolons separate several URLs."""
@@ -88,7 +65,7 @@ def check_broker(url: SecretStr) -> SecretStr:
         scheme = each.partition("://")[0] if "://" in each else ""
         if scheme not in BROKER_SCHEMES:
             # The scheme isn't quoted: in a URL without one, a password may stand in its place.
-            hints = [HINTS[part] for part in reversed(scheme.split("+")) if part in HINTS]
+            hints = [_WORDS["brokers"][part] for part in reversed(scheme.split("+")) if part in _WORDS["brokers"]]
             reason = hints[0] if hints else f"the broker must be Redis or Valkey: {_REDIS}"
             raise PydanticCustomError("broker", "{reason}", {"reason": reason})
     return url

@@ -151,9 +151,6 @@ def read_webhooks(path: Path) -> Endpoints:
     return read_toml_as(path, "the list of webhooks", _WebhooksFile).webhooks
 
 
-# The corpora that the settings name.
-
-
 def corpora_of(settings: Settings) -> CorpusStore:
     """The store of corpora: the folder's, the search server's where one is set, and those that are only searched."""
     store = stores.corpus_store(settings.corpora_path, settings.search_server, settings.catalogue_path)

@@ -34,10 +34,8 @@ _SCHEME = re.compile("^postgres(ql)?://")
 MAX_SOCKET_PATH = 90
 """Unix socket paths have at most 107 bytes; the rest is for the sockets' own names."""
 
-
 BETWEEN_BROKERS = ";"
 """The separator of several brokers: Celery falls back on the further ones when the first doesn't answer."""
-
 
 YEAR = 366 * 86_400
 
@@ -149,6 +147,9 @@ class Settings(BaseSettings):
     api_body_bytes: Annotated[int, Field(ge=1024)] = 8 * 2**20
     """The largest body of a request in bytes; files that are uploaded are no such bodies."""
 
+    stored_systems: bool = False
+    """Whether workers run systems of files that they lack: with the text that the run's record has, by its digest."""
+
     tokens_required: bool = False
     """True to have the service ask for a token on the machine itself too."""
 
@@ -237,9 +238,8 @@ class Settings(BaseSettings):
 
     @property
     def remote_corpora(self) -> Mapping[str, RemoteServer]:
-        """The retrieval servers and the providers of the web that are corpora, by name."""
-        file = read_search_file(self.home / "search.toml")
-        return {**file.servers, **file.web}
+        """The retrieval servers, providers of the web and search tools that are corpora, by name."""
+        return read_search_file(self.home / "search.toml").remote
 
     @property
     def secrets(self) -> Secrets:

@@ -3,9 +3,14 @@
 import logging
 import os
 import re
+import tomllib
 from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cotrail.common.nearest import nearest
 
@@ -17,21 +22,17 @@ STACK = f"{PREFIX}STACK"
 STACK_HEADER = "Cotrail-Stack"
 """The header of its probes that has the same id."""
 
-OTHERS = (
-    *("FILES", "FLOWER_ADDRESS", "FLOWER_PASSWORD", "FLOWER_PORT", "FLOWER_USER", "LOG", "LOG_FILES", "LOG_SIZE"),
-    *("POSTGRES_PASSWORD", "READY_FILE", "REDIS_PASSWORD", "SERVER", "STACK", "TOKEN", "UID", "WANTED"),
-)
-"""Variables that aren't settings: those of docker-compose.yml, of Flower, and of the processes of the stack."""
-
 LIMITS = ("_CPUS", "_MEMORY")
 """How the limits of a service end in docker-compose.yml, after its name."""
+
+_TABLE: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
 
 logger = logging.getLogger(__name__)
 
 
 def warn_of_unknown(settings: Iterable[str]) -> None:
     """Log a warning for each variable of the environment that is neither a setting nor one of the others."""
-    names = [*(name.upper() for name in settings), *OTHERS]
+    names = [*(name.upper() for name in settings), *_TABLE["others"]]
     for variable in sorted(os.environ):
         name = variable.upper().removeprefix(PREFIX)
         if variable.upper().startswith(PREFIX) and name not in names and not name.endswith(LIMITS):
@@ -62,37 +63,10 @@ class Foreign(Struct, frozen=True, kw_only=True):
         return self.written is not None and self.written.fullmatch(f"{name}={os.environ[name]}") is not None
 
 
-CELERY = Foreign(
-    owner="variables of Celery's",
-    # Its broker, loader, configuration and result backend, and all options of its commands.
-    prefix="CELERY_",
-    # Those of its command line, of its modules as they are imported, and of billiard.
-    names=frozenset(
-        {"APP", "BROKER_URL", "CONFIG_MODULE", "C_STRICT_APP", "FORKED_BY_MULTIPROCESSING", "LOADER"}
-        | {"REMAP_SIGTERM", "RESULT_BACKEND", "SKIP_CHECKS"}
-    ),
-    instead="COTRAIL_BROKER_URL names cotrail's Redis",
-)
-LIBPQ = Foreign(
-    owner="variables of libpq's",
-    # Those that lead to another server than the address names, or change a session. Who connects and how safely
-    # (PGPASSFILE, PGSSLMODE and the like) stays the user's to say.
-    names=frozenset(
-        {"PGCLIENTENCODING", "PGDATESTYLE", "PGGEQO", "PGHOSTADDR", "PGLOADBALANCEHOSTS", "PGOPTIONS", "PGSERVICE"}
-        | {"PGSERVICEFILE", "PGSYSCONFDIR", "PGTARGETSESSIONATTRS", "PGTZ"}
-    ),
-    instead="COTRAIL_DATABASE_URL names cotrail's PostgreSQL, and may hold such options",
-)
-_SERVICE_LINK = re.compile(
-    r"COTRAIL_(\w{1,100}_)?(PORT=(tcp|udp|sctp)://.*|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?=.*"
-    r"|SERVICE_(HOST|PORT(_\w{1,100})?)=.*)"
-)
-KUBERNETES = Foreign(
-    owner="service links of Kubernetes'",
-    written=_SERVICE_LINK,
-    instead="`enableServiceLinks: false` in the pod's specification spares it them",
-)
-
+_FOREIGN = msgspec.convert(_TABLE["foreign"], dict[str, Foreign])
+_SERVICE_LINK = re.compile(_TABLE["service_link"])
+CELERY, LIBPQ = _FOREIGN["celery"], _FOREIGN["libpq"]
+KUBERNETES = replace(_FOREIGN["kubernetes"], written=_SERVICE_LINK)
 
 _taken_out: dict[Foreign, list[str]] = {}
 

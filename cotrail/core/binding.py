@@ -7,12 +7,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cotrail.errors import InputError
+
 MODEL = "model"
 """The role of the run's own language model."""
 
 OWN_FIELDS = (MODEL, "embedder", "entailer")
 """The roles whose engines have a field of their own in a binding, as sealed columns do; `pins` holds all others."""
-
 
 _DIGEST = re.compile(r"@[0-9a-f]+(?:\+|$)")
 """The digest in an engine's identity; behind it stands the language model that the engine asks, if any."""
@@ -59,6 +60,38 @@ def with_engines(binding: Binding, identities: Mapping[str, str]) -> Binding:
 def name_in(identity: str) -> str:
     """The name that the identity of an engine in `pins` begins with, by which it is opened."""
     return _DIGEST.split(identity, maxsplit=1)[0]
+
+
+EMBEDDING = "embedding"
+"""The system of the runs that embed the paragraphs of a corpus, which nobody submits."""
+
+FILTER = "filter"
+"""The name among what a run pins of what the metadata of hits has to be."""
+
+_KIND = re.compile(r"\{([A-Za-z_]\w{0,39})\}")
+"""A kind of the question in a filter; in Lucene's syntax braces hold two ends of a range."""
+
+_WORD = re.compile(r"(?!(?:AND|OR|NOT|IN|TO)$)\w[\w.-]{0,99}")
+"""What can stand in a filter, as words with another meaning there can't."""
+
+
+def filter_of(filter_: str, kinds: Mapping[str, str] | None, question: str = "") -> str:
+    """The filter of the searches of one question, by its kinds, where it names some: `date:<{asked}`.
+
+    kinds: None for any. Raises InputError where the question has none of that name, or one that isn't a word, a number
+    or a date.
+    """
+
+    def kind(named: re.Match[str]) -> str:
+        value = "0" if kinds is None else kinds.get(named[1], "")
+        if not _WORD.fullmatch(value):
+            raise InputError(
+                f"the filter needs {named[0]} of each question, and question {question} has "
+                f"{repr(value)[:100] if value else 'none'}: give its `kinds` a word, a number or a date as {named[1]}"
+            )
+        return value
+
+    return _KIND.sub(kind, filter_)
 
 
 SYSTEM_SOURCE = "system"

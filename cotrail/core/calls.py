@@ -17,7 +17,6 @@ from cotrail.common.printable_text import storable_json
 
 ArgumentsT = TypeVar("ArgumentsT", bound=Struct)
 
-
 GIVEN_IDS = "call_ids"
 """The field of what is carried (see `Generated`) that has the ids which a server gave to a turn's calls, in order."""
 

@@ -66,8 +66,6 @@ class _Call(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Message(Struct, frozen=True, forbid_unknown_fields=True):
-    """A turn as `Turn.message` writes it."""
-
     role: Role
     content: str
     tool_calls: tuple[_Call, ...] = ()

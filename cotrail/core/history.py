@@ -157,3 +157,20 @@ def by_failure(failure: Failure) -> str:
 def shown_ends(ends: Mapping[str, int]) -> str:
     """What ended questions, by their number: `16 answer, 3 limit: sentences, 1 failure: StepError`."""
     return ", ".join(f"{number:,} {end}" for end, number in ends.items())
+
+
+class Irregularities(Struct, frozen=True, kw_only=True):
+    """Numbers of a run's questions, and of its steps.
+
+    unended: questions that are open; cancelled: by a person, and not by a limit; unasked: those of them without any
+        step begun. retried: that had failed and were opened again (`cotrail.models.commands.retrying`).
+    taken_over: steps that a fork has from its origin.
+    """
+
+    unended: int = 0
+    blocked: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    unasked: int = 0
+    retried: int = 0
+    taken_over: int = 0

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from cotrail.common.structs import unusual
 from cotrail.core.calls import Call, Tool
@@ -92,14 +93,13 @@ class PromptRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
         texts = [each.text for each in stored.referred(self.texts)]
         turns = (
             Turn(
-                role=turn.role,
-                pieces=tuple(
-                    piece for record in turn.pieces for piece in self._pieces(record, paragraphs, texts, stored)
-                ),
-                calls=turn.calls,
-                answers=turn.answers,
-                lower=turn.lower,
-                carried=_read(turn.carried, texts),
+                **asdict(turn)
+                | {
+                    "pieces": tuple(
+                        piece for record in turn.pieces for piece in self._pieces(record, paragraphs, texts, stored)
+                    ),
+                    "carried": _read(turn.carried, texts),
+                }
             )
             for turn in self.turns
         )
@@ -113,14 +113,9 @@ class PromptRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     ) -> Iterator[Piece]:
         match record:
             case _Shown():
-                for paragraph in islice(paragraphs, record.count):
-                    yield Shown(
-                        paragraph=paragraph,
-                        form=record.form,
-                        words=record.words,
-                        yields=record.yields,
-                        tokens=record.tokens,
-                    )
+                fields = asdict(record)
+                for paragraph in islice(paragraphs, fields.pop("count")):
+                    yield Shown(paragraph=paragraph, **fields)
             case _Asked():
                 yield Asked(_read(record.question, texts), record.form)
             case _Written():

@@ -10,11 +10,9 @@ from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from cotrail.common.printable_text import storable
-
-# A paragraph of a corpus, and one found by a search.
 
 
 class Paragraph(Struct, frozen=True, kw_only=True, dict=True):
@@ -191,6 +189,12 @@ class Question(Struct, frozen=True, kw_only=True):
     evidence: tuple[str | GoldParagraph, ...] = ()
     kinds: Mapping[str, str] = {}
     judged: tuple[JudgedAnswer, ...] = ()
+
+    @property
+    def asked(self) -> "Question":
+        """As its system sees it: without what it is judged by, and kinds, which may say that; a judge sees answers."""
+        answers = self.answers if self.judged else ()
+        return structs.replace(self, answers=answers, gold=(), kinds={})
 
     def __hash__(self) -> int:
         return hash((self.id, self.text))  # a mapping has none of its own

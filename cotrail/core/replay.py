@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
 from cotrail.common.processes import ending_within
@@ -17,6 +18,7 @@ from cotrail.common.structs import shortened
 from cotrail.core.actions.registry import fingerprint, kind_of
 from cotrail.core.binding import Binding
 from cotrail.core.history import Failed, Finished, Halt, Next, Outcome, Recorded, Step
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Failure, Result
 from cotrail.core.search_ways import in_the_way_of
 from cotrail.core.system import Action, Answer, LimitReached, StepFailed, System, Together
@@ -25,13 +27,15 @@ from cotrail.errors import BlockedError, ReplayMismatchError
 _Sent = Result | tuple[Result, ...] | StepFailed | LimitReached | None
 """What a system is resumed with; None starts it."""
 
-
-MOST_SECONDS = 120.0
+MOST_SECONDS = 30.0
 """How long a system's code may take from one yield to the next; it takes milliseconds."""
 
 
 class EndlessError(Exception):
     """Raised within a system's code that doesn't yield."""
+
+    def __str__(self) -> str:
+        return f"it took more than {MOST_SECONDS:.0f} s from one yield to the next"
 
 
 FURTHER_STEPS = 50
@@ -90,11 +94,14 @@ class Replay:
                 yielded = self._resume(LimitReached(halt.limit, tuple(outcomes)))
             else:
                 yielded = self._resume(_reply(yielded, outcomes))
-        _no_further(history, self._position, f"it is {_verb(yielded)}")
+        how = "finished" if isinstance(yielded, Finished) else f"failed ({yielded.failure.type})"
+        _no_further(history, self._position, f"it is {how}")
         return yielded
 
     def close(self) -> None:
         """Ends a system that isn't continued; raises SystemBrokenError where its code is at fault."""
+        if isinstance(self._yielded, Finished):
+            return  # it has ended, or was cut off because it can't be
         try:
             self._running.close()
         except Exception as error:
@@ -156,9 +163,7 @@ def _resume(running: System, reply: _Sent) -> Action | Together | Finished | Fai
             return running.throw(reply)
         return running.send(reply)
     except StopIteration as stop:
-        if not isinstance(stop.value, Answer) or not isinstance(stop.value.text, str):
-            raise SystemBrokenError(f"the system returned {stop.value!r} where an Answer is due; fix it") from None
-        return Finished(stop.value)
+        return Finished(_answer(stop.value))
     except StepFailed as uncaught:
         return Failed(uncaught.failure)
     except LimitReached as uncaught:
@@ -167,6 +172,18 @@ def _resume(running: System, reply: _Sent) -> Action | Together | Finished | Fai
         raise
     except BaseException as error:
         raise _broken(error) from error
+
+
+def _answer(returned: object) -> Answer:
+    """What a system returned; raises SystemBrokenError where that is no answer, or can't be recorded."""
+    if not isinstance(returned, Answer):
+        raise SystemBrokenError(f"the system returned {returned!r} where an Answer is due; fix it")
+    try:
+        written = msgspec.json.encode((returned.text, returned.sentences, returned.paragraphs))
+        msgspec.json.decode(written, type=tuple[str, tuple[str, ...], tuple[Paragraph, ...]])
+    except (TypeError, ValueError) as error:
+        raise SystemBrokenError(f"fix what the system returned, {returned!r}: it can't be recorded ({error})") from None
+    return returned
 
 
 def _no_further(history: Sequence[Recorded], position: int, reason: str) -> None:
@@ -219,7 +236,9 @@ def _reply(yielded: Action | Together, outcomes: list[Outcome]) -> Result | tupl
 
 
 def _broken(error: BaseException) -> SystemBrokenError:
-    frames = traceback.extract_tb(error.__traceback__)
+    # What a generator raises in place of StopIteration is raised outside of its code.
+    raised = error.__cause__ if isinstance(error.__cause__, StopIteration) else error
+    frames = traceback.extract_tb(raised.__traceback__)
     place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
     return SystemBrokenError(
         f"the system's code raised {type(error).__name__}{place}: {error}; fix it, then `cotrail resume RUN` continues"
@@ -228,7 +247,3 @@ def _broken(error: BaseException) -> SystemBrokenError:
 
 def _describe(record: Recorded) -> str:
     return f"{record.kind} {shortened(record.fingerprint)}"
-
-
-def _verb(ended: Finished | Failed) -> str:
-    return "finished" if isinstance(ended, Finished) else f"failed ({ended.failure.type})"

@@ -244,10 +244,16 @@ _SELDOM = frozenset(
 )
 
 
-class Embedded(Result, frozen=True, kw_only=True):
-    """Cosine similarities: a row for each sentence, with its similarity to each paragraph (or sentence)."""
+class Embedded(Result, frozen=True, kw_only=True, omit_defaults=True):
+    """Cosine similarities: a row for each sentence, with its similarity to each paragraph (or sentence).
+
+    vectors: where there were no sentences, the embedding of each paragraph: 32-bit numbers in base64, the lowest byte
+    first. cut: the places, from 0, of those paragraphs that are longer than the model reads.
+    """
 
     similarities: tuple[tuple[float, ...], ...]
+    vectors: tuple[str, ...] = ()
+    cut: tuple[int, ...] = ()
 
 
 class Entailed(Result, frozen=True, kw_only=True):

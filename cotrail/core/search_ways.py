@@ -14,14 +14,20 @@ from msgspec.structs import replace
 
 from cotrail.core.actions.embed import Rate
 from cotrail.core.actions.retrieve import Retrieve
-from cotrail.core.binding import Binding
+from cotrail.core.binding import FILTER, Binding
 from cotrail.core.ports.retriever import numbered
 from cotrail.core.questions import ListPlace
 from cotrail.core.results import Failure, Rated, Result, Retrieved
 from cotrail.core.system import Action, LimitReached, Part, Reply, StepFailed, System, Together, asking_by
 
-RETRIEVER, RERANKED, FILTER = "retriever", "reranked", "filter"
+RETRIEVER, RERANKED = "retriever", "reranked"
 """Names among what a run pins; the model that reranks is pinned by its role, `relevance_rater`."""
+
+WAYS = (
+    "; one that was indexed with `--dense MODEL` is searched by bm25, dense, hybrid, or weights as bm25=0.3,dense=0.7, "
+    "and one with `--late MODEL` by late in place of dense"
+)
+"""The retrievers, for errors."""
 
 _WEIGHT = re.compile(r"([a-z0-9_-]{1,40})\s{0,9}=\s{0,9}([0-9]{1,9}(?:\.[0-9]{1,9})?)")
 """A list and its weight."""
@@ -32,7 +38,7 @@ class SearchWay(Struct, frozen=True, kw_only=True):
 
     retriever: as in the corpus's own options, such as `hybrid`, or weights as `bm25=0.3,dense=0.7`; the corpus's own
     way where it is empty. reranked: how many of the best hits are reranked; 0 for none. filter: what the metadata of
-    hits has to be, in Lucene's syntax; anything where it is empty.
+    hits has to be, in Lucene's syntax, where `{NAME}` is the question's kind of that name; anything where it is empty.
     """
 
     retriever: str = ""
@@ -65,8 +71,8 @@ def read_retriever(text: str) -> str | dict[str, float]:
         return text
     parts = [_WEIGHT.fullmatch(part.strip()) for part in text.split(",")]
     weights = {part[1]: float(part[2]) for part in parts if part}
-    if None in parts or len(weights) < len(parts):
-        raise ValueError(f"`retriever` is {text!r}; write the weight of each list once, as `bm25=0.3,dense=0.7`")
+    if None in parts or len(weights) < len(parts) or not all(weights.values()):
+        raise ValueError(f"`retriever` is {text!r}; give each list one weight above 0, as in `bm25=0.3,dense=0.7`")
     return weights
 
 
@@ -85,14 +91,12 @@ def searched(system: System, way: SearchWay) -> System:
 
 
 def _asked(way: SearchWay, asked: Action | Together) -> Part[Reply]:
-    """The reply to what a system yields."""
     if isinstance(asked, Together):
         return (yield from _outcomes(asked.actions, way))
     return (yield from _outcomes((asked,), way))[0]
 
 
 def _outcomes(actions: Sequence[Action], way: SearchWay) -> Part[tuple[Result, ...]]:
-    """The results of these actions, in their order; raises what a system is thrown."""
     try:
         found = yield from _all(tuple(_in_this_way(each, way) for each in actions))
     except LimitReached as reached:
@@ -107,7 +111,6 @@ def _outcomes(actions: Sequence[Action], way: SearchWay) -> Part[tuple[Result, .
 
 
 def _all(actions: tuple[Action, ...]) -> Part[tuple[Result | Failure, ...]]:
-    """How each of these actions ended."""
     try:
         reply = yield Together(actions) if len(actions) > 1 else actions[0]
     except StepFailed as failed:
@@ -142,7 +145,8 @@ def _reranked(
     ]
     if not places:
         return found
-    rates = (Rate(by="relevance", text=action.query, paragraphs=each.paragraphs) for _, action, each in places)
+    best = ((action.query, each.paragraphs[: way.reranked]) for _, action, each in places)
+    rates = (Rate(by="relevance", text=query, paragraphs=paragraphs) for query, paragraphs in best)
     ratings = yield from _all(tuple(rates))
     ended = list(found)
     for (place, action, each), rating in zip(places, ratings, strict=True):
@@ -151,13 +155,16 @@ def _reranked(
 
 
 def _best(found: Retrieved, rated: Rated, count: int) -> Retrieved:
-    """The hits of the highest ratings, equal ones as they were found; each has its place in the search as well."""
-    scored = sorted(zip(found.hits, rated.scores, strict=True), key=lambda pair: -pair[1])
-    hits = (
+    """The hits of the highest ratings, equal ones as they were found; each has its place in the search as well.
+
+    Behind them are those that weren't rated, as they were found.
+    """
+    scored = sorted(zip(found.hits, rated.scores, strict=False), key=lambda pair: -pair[1])
+    hits = [
         replace(hit, score=score, lists=(*hit.lists, ListPlace(list="found", rank=hit.rank, score=hit.score)))
-        for hit, score in scored[:count]
-    )
-    return Retrieved(hits=numbered(hits))
+        for hit, score in scored
+    ]
+    return Retrieved(hits=numbered([*hits, *found.hits[len(hits) :]][:count]))
 
 
 def _cut(actions: Sequence[Action], outcomes: tuple[Result | Failure, ...]) -> tuple[Result | Failure, ...]:

@@ -141,7 +141,6 @@ def _word(value: Any, words: list[str]) -> str | None:
 
 
 def _following(pairs: _Pairs, properties: dict[str, Any]) -> dict[str, Any]:
-    """The properties that are as the schema describes them and can be stored."""
     from cotrail.core.json_schemas import mismatch
 
     kept = {}

@@ -7,6 +7,7 @@ kind.
 from typing import Any, Literal
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from cotrail.common.humanize import count
 from cotrail.common.printable_text import cut
@@ -143,12 +144,7 @@ class View(Struct, frozen=True, kw_only=True):
 
 def search_view(verb: str, query: str, result: Retrieved | None, source: str | None = None) -> View:
     """The view of a step that finds paragraphs."""
-    hits = (
-        FoundParagraph(
-            paragraph=hit.paragraph, rank=hit.rank, score=hit.score, lists=hit.lists, digest=hit.paragraph.digest
-        )
-        for hit in (result.hits if result else ())
-    )
+    hits = (FoundParagraph(**asdict(hit), digest=hit.paragraph.digest) for hit in (result.hits if result else ()))
     parts = (FoundParagraphs(hits=tuple(hits)),) if result else ()
     return View(asked=query, verb=verb, source=source, parts=parts)
 

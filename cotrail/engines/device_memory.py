@@ -119,6 +119,17 @@ def load(kind: Any, path: Path, what: str) -> tuple[Any, Any]:
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval(), tokenizer
 
 
+def load_encoder(kind: Any, path: Path) -> Any:
+    """The model of sentence-transformers in a folder, on a CUDA device or otherwise the CPU, in float32.
+
+    kind: its class. Raises InputError, NotInstalledError.
+    """
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    with loading("sentence-transformers", path):
+        return kind(str(path), device=device, local_files_only=True, model_kwargs={"dtype": torch.float32}).eval()
+
+
 def most_tokens(model: Any, tokenizer: Any) -> int:
     """The most tokens of a pair."""
     limits = [
@@ -130,9 +141,6 @@ def most_tokens(model: Any, tokenizer: Any) -> int:
         if name.endswith("position_embeddings") and getattr(layer, "padding_idx", None) is not None:
             limits.append(layer.num_embeddings - layer.padding_idx - 1)  # RoBERTa's positions begin behind padding's
     return int(min(limits))
-
-
-# Batches of items of similar length, so that little of a forward pass is padding.
 
 
 def batches(items: Sequence[Item], size: Callable[[Item], int], most: int) -> list[list[Item]]:

@@ -23,8 +23,6 @@ from cotrail.engines.rate_limits import ProcessLimiter
 from cotrail.engines.script_files import ScriptedEngine
 from cotrail.errors import InputError, NotInstalledError, PromptTooLongError, UnknownNameError
 
-# Engines that are the run's own language model, asked by a prompt for the probabilities of a few answers.
-
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 

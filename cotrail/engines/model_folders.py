@@ -17,8 +17,6 @@ from msgspec import Struct
 from cotrail.common.optional_packages import install, install_extra
 from cotrail.errors import InputError, NotInstalledError
 
-# Identity of a model in a run: its name and a digest of everything that decides its output.
-
 IGNORED_PREFIXES = ("README", "LICENSE", "USE_POLICY", ".")
 """Prefixes of files next to a model that don't affect its output."""
 
@@ -229,14 +227,40 @@ def loading(library: str, folder: Path) -> Iterator[None]:
 
 
 def _files(folder: Path) -> list[Path]:
-    return [file for file in folder.rglob("*") if file.is_file() and _is_read(file.relative_to(folder))]
-
-
-def _is_read(file: Path) -> bool:
-    return file.parts[0] not in OTHER_FORMATS and not file.name.startswith((*IGNORED_PREFIXES, *UNREAD_NAMES))
+    return [
+        file
+        for file in folder.rglob("*")
+        if file.is_file()
+        and file.relative_to(folder).parts[0] not in OTHER_FORMATS
+        and not file.name.startswith((*IGNORED_PREFIXES, *UNREAD_NAMES))
+    ]
 
 
 def _weights(files: list[Path]) -> list[Path]:
     """The weights that are loaded: libraries prefer safetensors and then ignore pickled weights."""
     safe = [file for file in files if file.suffix == ".safetensors"]
     return safe or [file for file in files if file.name.startswith("pytorch_model") and file.suffix == ".bin"]
+
+
+METADATA = "artifact.metadata"
+"""The file in which ColBERT's code saves how a checkpoint was trained."""
+
+
+class Trained(Struct, frozen=True):
+    """What of that decides the scores, with the defaults of ColBERTv2's code; tokens are counted with markers."""
+
+    dim: int = 128
+    query_maxlen: int = 32
+    doc_maxlen: int = 220
+    query_token_id: str = "[unused0]"  # noqa: S105
+    doc_token_id: str = "[unused1]"  # noqa: S105
+    mask_punctuation: bool = True
+    attend_to_mask_tokens: bool = False
+
+
+def trained(path: Path) -> Trained:
+    """How the checkpoint in a folder was trained; raises InputError where the file can't be read."""
+    try:
+        return msgspec.json.decode((path / METADATA).read_bytes(), type=Trained)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} is no checkpoint of ColBERT: {METADATA} can't be read ({error})") from error

@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from cotrail.common.optional_packages import Library
 from cotrail.common.refusals import refusal
-from cotrail.common.toml_files import read_toml
-from cotrail.core.ports.roles import ROLES
+from cotrail.common.toml_files import read_toml_or_empty
+from cotrail.core.ports.encoders import ROLES
 from cotrail.errors import InputError
 
 LANGUAGE_MODEL = "model"
@@ -41,6 +41,26 @@ class EngineTable(Struct, frozen=True, forbid_unknown_fields=True, tag_field="en
 
     def check(self) -> None:
         """See `Installable`: a path that leads nowhere is found when the identity is asked for."""
+
+
+class ModelTable(Struct, frozen=True, kw_only=True):
+    """A form of models that an extension adds: tables `[KINDs.NAME]` with the `engine` that its class is tagged with.
+
+    kind: `model`, `embedder` and so on. table: an `EngineTable` that is, for `model`, a `ModelEngine`
+        (`cotrail.engines.language_models.catalogue`), else an `OpensEngine` (`cotrail.engines.engine_catalogue`).
+    """
+
+    kind: str
+    table: type[EngineTable]
+
+    @property
+    def name(self) -> str:
+        """The `engine` of its tables, with the kind."""
+        return f"{self.kind} {self.table.__struct_config__.tag}"
+
+
+MODEL_TABLES: dict[str, ModelTable] = {}
+"""Those of extensions by name."""
 
 
 def kinds() -> tuple[str, ...]:
@@ -76,6 +96,8 @@ def listed(path: Path, kind: str, engines: Any, built_in: Container[str]) -> dic
     engines: the union of their classes, which differ in their tags; built_in: names that are taken.
     A table that makes none is `Malformed`. Raises InputError where the file can't be read at all.
     """
+    for added in MODEL_TABLES.values():
+        engines = engines | added.table if added.kind == kind else engines
     return {name: _listed(path, kind, name, table, engines, built_in) for name, table in tables_of(path, kind).items()}
 
 
@@ -96,14 +118,14 @@ def tables_of(path: Path, kind: str) -> dict[str, Any]:
 
     Raises InputError where the file isn't TOML.
     """
-    tables = _read(path).get(f"{kind}s")
+    tables = read_toml_or_empty(path, "the list of models").get(f"{kind}s")
     return tables if isinstance(tables, dict) else {}
 
 
 def strays(path: Path) -> dict[str, Malformed]:
     """What a file holds apart from tables of engines, by its first key: a kind that is misspelt, say."""
     form, found = _form(kinds()), dict[str, Malformed]()
-    for key, value in _read(path).items():
+    for key, value in read_toml_or_empty(path, "the list of models").items():
         try:
             msgspec.convert({key: value}, form)
         except msgspec.ValidationError as error:
@@ -123,15 +145,6 @@ def _form(of: tuple[str, ...]) -> Any:
     """What the file may hold: a dictionary of tables for each kind."""
     fields: list[tuple[str, Any, Any]] = [(f"{kind}s", dict[str, Any], {}) for kind in of]
     return msgspec.defstruct("ModelsFile", fields, frozen=True, forbid_unknown_fields=True)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return read_toml(path, "the list of models")
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise InputError(f"the list of models {path} can't be read ({error.strerror}); check the path") from error
 
 
 def engine_of(path: Path, kind: str, name: str, table: Any, engines: Any) -> Any:

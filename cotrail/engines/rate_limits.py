@@ -19,16 +19,6 @@ from msgspec import Struct
 
 from cotrail.core.ports.rate_limiter import DIMENSIONS, OUTDATED, Limits, Need
 
-# Pools of what accounts may use, in this process.
-#
-# Each dimension of a pool is a schedule: the time at which all that was reserved will have been allowed, at the limit's
-# rate. A request is sent at that time (the generic cell rate algorithm, ITU-T I.371). Providers hold limits of a minute
-# over shorter times too, so that evenly spaced requests are the most that is never refused. Tokens, of which requests
-# take more or less, may make up for the last few seconds, or several limits together would leave a part of each unused.
-#
-# What nobody tells is found out: requests begin slowly and double as long as none is refused. From then on refusals
-# bound their rate. Between two refusals a provider takes just what it allows, so that is what the rate falls back to.
-
 MINUTE = 60.0
 
 USED = 0.98
@@ -192,7 +182,6 @@ def _plan_anew(pool: Pool, start: float) -> None:
 
 
 def _start(pool: Pool, now: float, rates: list[float]) -> float:
-    """When the next request may be sent."""
     free = (free for free, rate in zip(pool.free, rates, strict=True) if rate)
     return max(now, pool.paused, _next(pool, rates[0]), *free)
 
@@ -203,7 +192,6 @@ def _next(pool: Pool, rate: float) -> float:
 
 
 def _interval(rate: float) -> float:
-    """The seconds between two requests at least."""
     return USED / APART / rate
 
 

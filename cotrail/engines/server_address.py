@@ -14,7 +14,6 @@ from cotrail.common.structs import canonical, unusual
 
 Rate = Annotated[int, Meta(ge=1)] | None
 
-
 IN_FLIGHT = 256
 """How many requests a server is sent at once unless its table says otherwise."""
 
@@ -105,9 +104,6 @@ class ServerAddress(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         return "have what is too long cut"
 
 
-# Servers that are sent texts and answer numbers, as the tables of `models.toml` describe them.
-
-
 class TextServer(ServerAddress, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Address of such a server.
 
@@ -144,9 +140,6 @@ class TextServer(ServerAddress, frozen=True, kw_only=True, forbid_unknown_fields
         )
 
 
-# Embedding servers, as the tables of `models.toml` describe them.
-
-
 class EmbeddingServer(TextServer, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An embedder behind a server.
 
@@ -176,9 +169,6 @@ class EmbeddingServer(TextServer, frozen=True, kw_only=True, forbid_unknown_fiel
     @property
     def path(self) -> str:
         return "/embed" if self.api == "tei" else "/embeddings"
-
-
-# Rerank servers, as the tables of `models.toml` describe them.
 
 
 class RerankServer(TextServer, frozen=True, kw_only=True, forbid_unknown_fields=True):

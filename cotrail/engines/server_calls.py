@@ -1,6 +1,5 @@
 """Calls of an engine to its server, each of which is answered as a whole."""
 
-import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -15,7 +14,7 @@ from cotrail.engines.language_models.served.client import ServerClient
 from cotrail.engines.language_models.served.event_loop import EventLoopThread
 from cotrail.engines.language_models.served.pacing import Pacing
 from cotrail.engines.language_models.served.protocols.delta import bearer
-from cotrail.engines.language_models.served.tokenizer import estimated_tokens
+from cotrail.engines.language_models.token_counts import estimated_tokens
 from cotrail.engines.server_address import TextServer
 from cotrail.errors import TransientStepError
 
@@ -78,7 +77,7 @@ class ServerCalls:
         if self._pacing is None:
             return self._read(send(), form)
         need = Need(input_tokens=sum(map(estimated_tokens, texts)))
-        content, reserved = self._pacing.send(need, self._sleep, send)
+        content, reserved = self._pacing.send(need, self._event_loop.sleep, send)
         answer = self._read(content, form)
         # Without a count of the server's, the estimate that was reserved stays as it is.
         usage = answer.usage if isinstance(answer, Metered) else None
@@ -105,7 +104,3 @@ class ServerCalls:
                 f"{self._url} doesn't answer in the form of its API ({error}): look at `url` and `api` in the table of "
                 f"{self._server.model}"
             ) from None
-
-    def _sleep(self, seconds: float) -> None:
-        if seconds > 0:
-            self._event_loop.run(partial(asyncio.sleep, seconds))

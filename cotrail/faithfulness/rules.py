@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from cotrail.faithfulness import paper, tasks, weighing
 from cotrail.faithfulness.paper import all_sentences
@@ -103,9 +104,6 @@ def _concludes(sentence: str, task: Task) -> bool:
     return "answer is" in sentence
 
 
-# Weighing of chains of thought whose supporting facts have scores (Rethinking with Retrieval, section 3).
-
-
 class ScoredFact(Struct, frozen=True, kw_only=True):
     """A supporting fact; `evidence` is the digest of the paragraph that it was compared with, if there was one."""
 
@@ -142,7 +140,15 @@ def weigh(
             text=chain.text,
             prediction=predictions[number],
             faithfulness=weighing.faithfulness((fact.scores for fact in chain.facts), function, thresholds),
-            sentences=tuple(_weighed(fact, function, thresholds) for fact in chain.facts),
+            sentences=tuple(
+                weighing.WeighedSentence(
+                    text=fact.text,
+                    evidence=fact.evidence,
+                    score=weighing.fact_score(fact.scores, function, thresholds),
+                    **asdict(fact.scores),
+                )
+                for fact in chain.facts
+            ),
         )
         for number, chain in enumerate(chains)
     )
@@ -150,17 +156,4 @@ def weigh(
     inference = inferred(votes, task, rules, voting=voting)
     return weighing.Weighing(
         function=function, chains=weighed, predictions=inference.predictions, chosen=inference.chosen
-    )
-
-
-def _weighed(
-    fact: ScoredFact, function: weighing.Function, thresholds: weighing.Thresholds
-) -> weighing.WeighedSentence:
-    return weighing.WeighedSentence(
-        text=fact.text,
-        evidence=fact.evidence,
-        similarity=fact.scores.similarity,
-        entailment=fact.scores.entailment,
-        contradiction=fact.scores.contradiction,
-        score=weighing.fact_score(fact.scores, function, thresholds),
     )

@@ -80,9 +80,6 @@ class Weighing(Struct, frozen=True, kw_only=True):
     facts: tuple[ChosenFact, ...] = ()
 
 
-# Faithful inference: the prediction that evidence supports best (Rethinking with Retrieval, equation 1).
-
-
 class Vote(Struct, frozen=True):
     """A chain's prediction, empty where it states none, and its faithfulness f(R)."""
 

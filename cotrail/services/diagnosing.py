@@ -33,8 +33,7 @@ from cotrail.services.actor import Scope
 from cotrail.services.library.models import list_models
 from cotrail.services.operations.operation import App, current_app, operation
 from cotrail.services.store import reading
-from cotrail.tasks.belonging import recorded_broker
-from cotrail.tasks.broker_health import BrokerFacts, Present, ask_broker, broker_problem, call
+from cotrail.tasks.broker_health import BrokerFacts, Present, ask_broker, broker_problem, call, recorded_broker
 
 LEAST_DISK, FEW_DISK = 1_000_000_000, 5_000_000_000
 LEAST_MEMORY = 1_000_000_000
@@ -303,9 +302,6 @@ def _keys(wanted: Sequence[str], present: Sequence[Present]) -> Iterator[Diagnos
         found = f"isn't set in workers on {', '.join(lacking)}" if lacking else "set in all that generate"
         do = "set it where they start, and start them again; steps of models with this key block there"
         yield _judged("workers", variable, found, doubtful=bool(lacking), do=do)
-
-
-# Whether a process of the service can do its work: what it needs answers, and the database is this version's.
 
 
 def check_ready() -> None:

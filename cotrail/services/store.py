@@ -15,8 +15,7 @@ from cotrail.errors import UnavailableError
 from cotrail.models.records.idempotency import IDEMPOTENCY, KeyedRequest
 from cotrail.models.records.projects import PROJECT
 from cotrail.models.schema.database import CONNECTION_SETTINGS, connect, explained, reason_of
-from cotrail.models.schema.deployment import refuse_unreleased
-from cotrail.models.schema.reader import reader_comment, reader_name, reader_password
+from cotrail.models.schema.deployment import reader_comment, reader_name, reader_password, refuse_unreleased
 from cotrail.services.actor import actor
 
 if TYPE_CHECKING:
@@ -85,8 +84,6 @@ def _engine(url: str) -> Engine:
         engine.dispose()
     return kept
 
-
-# The address under which the database can only be read.
 
 _WRITES = text(
     "SELECT coalesce(bool_or(has_table_privilege(oid, 'INSERT, UPDATE, DELETE, TRUNCATE')"

@@ -18,7 +18,7 @@ from cotrail.systems.parts.majority import (
     task_prompt,
     voted,
 )
-from cotrail.systems.parts.rules import Limited, StepBound, released_chains
+from cotrail.systems.parts.rules import RELEASED_CHAINS, Limited, StepBound
 from cotrail.systems.parts.steps import texts_before
 from cotrail.systems.spec import Needs, SystemSpec, always, description
 
@@ -75,14 +75,6 @@ def _one_answer(question: Question, settings: BaselineSettings) -> tuple[StepBou
     return (StepBound(kind="read", times=1, output=settings.max_tokens, form=AnswerForm.DIRECT),)
 
 
-def _one_chain(question: Question, settings: BaselineSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
-    return (StepBound(kind="reason", times=1, output=settings.max_tokens, form=AnswerForm.COT),)
-
-
-def _sampled_chains(question: Question, settings: SampledSettings) -> tuple[StepBound, ...]:  # noqa: ARG001
-    return most_chains(settings)
-
-
 SPECS = (
     SystemSpec(
         **description("zero-shot"),
@@ -90,7 +82,7 @@ SPECS = (
         open=zero_shot,
         # That there are no demonstrations is stored like any others.
         needs=always(Needs(brought={AnswerForm.DIRECT: Demonstrations()})),
-        released=released_chains,
+        released=RELEASED_CHAINS,
         step_bounds=_one_answer,
     ),
     SystemSpec(
@@ -98,7 +90,7 @@ SPECS = (
         settings=BaselineSettings,
         open=few_shot,
         needs=always(Needs(forms=frozenset({AnswerForm.DIRECT}))),
-        released=released_chains,
+        released=RELEASED_CHAINS,
         step_bounds=_one_answer,
     ),
     SystemSpec(
@@ -106,16 +98,18 @@ SPECS = (
         settings=BaselineSettings,
         open=chain_of_thought,
         needs=always(Needs(forms=frozenset({AnswerForm.COT}))),
-        released=released_chains,
-        step_bounds=_one_chain,
+        released=RELEASED_CHAINS,
+        step_bounds=lambda _, settings: (
+            StepBound(kind="reason", times=1, output=settings.max_tokens, form=AnswerForm.COT),
+        ),
     ),
     SystemSpec(
         **description("self-consistency"),
         settings=SampledSettings,
         open=self_consistency,
         needs=always(Needs(forms=frozenset({AnswerForm.COT}), samples=True)),
-        released=released_chains,
-        step_bounds=_sampled_chains,
+        released=RELEASED_CHAINS,
+        step_bounds=lambda _, settings: most_chains(settings),
         details=Weighing,
     ),
 )

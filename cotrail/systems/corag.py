@@ -181,4 +181,3 @@ SPEC = SystemSpec(
     needs=always(Needs(words=OWN, corpus=True, samples=True, capabilities=frozenset({"turns"}))),
     step_bounds=step_bounds,
 )
-SPECS = (SPEC,)

@@ -160,4 +160,3 @@ SPEC = SystemSpec(
     step_bounds=step_bounds,
     details=Votes,
 )
-SPECS = (SPEC,)

@@ -1,4 +1,7 @@
-"""IRCoT: interleaving retrieval with chain-of-thought reasoning (Trivedi et al., ACL 2023, section 3)."""
+"""IRCoT: interleaving retrieval with chain-of-thought reasoning (Trivedi et al., ACL 2023, section 3).
+
+Its baselines (section 4.1) are OneR: one-step retrieval, then the reader; and NoR: the reader without any retrieval.
+"""
 
 import re
 from typing import Annotated, Any
@@ -34,6 +37,58 @@ from cotrail.systems.parts.retrieval import (
 from cotrail.systems.parts.rules import Limited, StepBound, released_reading, released_retrieval, released_tokens
 from cotrail.systems.parts.steps import text_of
 from cotrail.systems.spec import Needs, SystemSpec, description
+
+
+class NoRetrievalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """NoR: the reader alone."""
+
+    reading: ReaderSettings = ReaderSettings()
+    prompting: PromptSettings = PromptSettings()
+
+
+class OneStepSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """OneR: one search with the question."""
+
+    retrieval: RetrievalSettings = RetrievalSettings(retrieval_count=15)
+    reading: ReaderSettings = ReaderSettings()
+    pages: PageSettings = PageSettings()
+    prompting: PromptSettings = PromptSettings()
+
+
+def no_retrieval(question: Question, shots: Shots, settings: NoRetrievalSettings) -> System:
+    """Ask the model at once, which answers by what it knows."""
+    answer = yield from read_answer(question, shown(question, ()), shots, settings.reading, settings.prompting)
+    return Answer(text=answer)
+
+
+def one_step(question: Question, shots: Shots, settings: OneStepSettings) -> System:
+    """Retrieve with the question alone, then read."""
+    retrieval = settings.retrieval
+    # The pinned passage takes no place among those collected: the reader is shown it in addition.
+    paragraphs: tuple[Paragraph, ...] = ()
+    with Limited():
+        most_words = retrieval.max_paragraph_words
+        titles = yield from find_pages(question, shots, settings.pages, settings.prompting, most_words)
+        if titles is not None:
+            hits = yield search(query_of(question.text, retrieval), retrieval, titles, settings.pages.scope)
+            paragraphs = collect((), hits, retrieval, pinned_paragraph(question))
+    if settings.reading.reader == "none":
+        return Answer(text="", paragraphs=paragraphs)
+    read_from = shown_to_reader(question, paragraphs, retrieval, settings.prompting)
+    answer = yield from read_answer(
+        question, read_from, shots, settings.reading, settings.prompting, retrieval.prompt_paragraph_words
+    )
+    return Answer(text=answer, paragraphs=paragraphs)
+
+
+def one_step_bounds(question: Question, settings: OneStepSettings) -> tuple[StepBound, ...]:
+    """See `SystemSpec`."""
+    return (
+        *most_pages(question, settings.pages, settings.retrieval.max_paragraph_words),
+        StepBound(kind="retrieve", times=1),
+        *settings.reading.step_bounds(settings.retrieval.most_words),
+    )
+
 
 Splitter = Annotated[
     str,
@@ -165,25 +220,45 @@ def step_bounds(question: Question, settings: IRCoTSettings) -> tuple[StepBound,
     return (*pages, searches, chain, *settings.reading.step_bounds(words))
 
 
+def released_search(*, instructed: bool) -> dict[str, Any]:
+    """See `Released`: what a system that searches and reads takes."""
+    return released_retrieval(instructed=instructed) | released_reading(instructed=instructed)
+
+
 def released(*, instructed: bool) -> dict[str, Any]:
     """See `Released`."""
-    return {
-        "max_sentences": 10,
-        "max_sentence_tokens": released_tokens(instructed=instructed),
-        **released_retrieval(instructed=instructed),
-        **released_reading(instructed=instructed),
-    }
+    lengths = {"max_sentences": 10, "max_sentence_tokens": released_tokens(instructed=instructed)}
+    return lengths | released_search(instructed=instructed)
 
 
-SPEC = SystemSpec(
-    **description("ircot"),
-    settings=IRCoTSettings,
-    open=ircot,
-    needs=lambda settings: Needs(forms=settings.reading.forms | {AnswerForm.COT}, corpus=True),
-    released=released,
-    readerless=True,
-    counts="interleaved",
-    states_answer=True,
-    step_bounds=step_bounds,
+SPECS = (
+    SystemSpec(
+        **description("no-retrieval"),
+        settings=NoRetrievalSettings,
+        open=no_retrieval,
+        needs=lambda settings: Needs(forms=settings.reading.forms),
+        released=released_reading,
+        step_bounds=lambda _, settings: settings.reading.step_bounds(),
+    ),
+    SystemSpec(
+        **description("one-step"),
+        settings=OneStepSettings,
+        open=one_step,
+        needs=lambda settings: Needs(forms=settings.reading.forms, corpus=True),
+        released=released_search,
+        readerless=True,
+        counts="one-step",
+        step_bounds=one_step_bounds,
+    ),
+    SystemSpec(
+        **description("ircot"),
+        settings=IRCoTSettings,
+        open=ircot,
+        needs=lambda settings: Needs(forms=settings.reading.forms | {AnswerForm.COT}, corpus=True),
+        released=released,
+        readerless=True,
+        counts="interleaved",
+        states_answer=True,
+        step_bounds=step_bounds,
+    ),
 )
-SPECS = (SPEC,)

@@ -8,7 +8,7 @@ import hashlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -30,10 +30,7 @@ from cotrail.core.system import Part, System, expect
 from cotrail.errors import InputError
 from cotrail.systems.spec import Needs, SystemSpec, always
 
-# A generator function as a system.
-
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
-
 
 NEEDS = Needs(corpus=True)
 """What a system needs that doesn't say it."""
@@ -66,11 +63,11 @@ def system(
 
 
 def _made(function: Callable[..., System], name: str, version: int, needs: Needs) -> SystemSpec:
-    called = name or function.__name__.replace("_", "-")
-    if not NAME.fullmatch(called):
-        raise InputError(f"a system can't be named {called!r}: take small letters, digits and hyphens")
+    called = name or getattr(function, "__name__", type(function).__name__).replace("_", "-")
     if not inspect.isgeneratorfunction(function):
         raise InputError(f"the function of {called} yields nothing: a system yields its actions, and returns an Answer")
+    if not NAME.fullmatch(called):
+        raise InputError(f"a system can't be named {called!r}: take small letters, digits and hyphens")
     parameters = list(inspect.signature(function).parameters.values())
     question, settings = parameters[:1], parameters[1:]
     if not question or question[0].kind is question[0].KEYWORD_ONLY or not all(map(_has_default, settings)):
@@ -93,14 +90,10 @@ def _made(function: Callable[..., System], name: str, version: int, needs: Needs
 
 
 def _has_default(setting: inspect.Parameter) -> bool:
-    """Whether a setting has a default that can be recorded."""
     with suppress(TypeError, ValueError):
         msgspec.json.encode(setting.default)
         return setting.default is not setting.empty
     return False
-
-
-# What such a system asks for most.
 
 
 def search(query: str, count: int = 3, *, corpus: str = "") -> Part[tuple[Paragraph, ...]]:
@@ -119,8 +112,6 @@ def write(*pieces: str | Piece, max_tokens: int = 200, until: Until = "line", ch
     prompt = Prompt(turns=((user if chat else plain)(*pieces),))
     return expect((yield Reason(prompt=prompt, max_tokens=max_tokens, until=until)), Generated).text
 
-
-# The text of a system, and where it is kept.
 
 DIGEST_DIGITS = 16
 """Hexadecimal digits of a digest in a name."""
@@ -180,11 +171,6 @@ def _imported(nodes: ast.Module | Iterable[ast.AST]) -> Iterator[str]:
 
 IMPURE = frozenset({"datetime", "logging", "os", "random", "secrets", "socket", "time", "uuid"})
 """Clocks, chance, the surroundings: modules that aren't the same each time."""
-
-
-def impurities(source: Source) -> list[str]:
-    """What may make a system impure, by file and line: imports of such modules, and loops over sets."""
-    return [f"{name}, {each}" for name, text in source.files.items() for each in _impurities(ast.parse(text))]
 
 
 def _impurities(tree: ast.Module) -> Iterator[str]:
@@ -257,9 +243,6 @@ def _module(place: Path, source: Source) -> ModuleType:
         sys.modules.update(hidden)
 
 
-# Where systems are looked for by their names.
-
-
 def installed(path: str, folder: Path, warn: Callable[[str], None] = lambda _: None) -> str:
     """Keep the system of a file, `FILE.py` or `FILE.py:NAME`, in the folder; returns the name by which runs find it.
 
@@ -267,7 +250,7 @@ def installed(path: str, folder: Path, warn: Callable[[str], None] = lambda _: N
     """
     file, _, wanted = path.partition(".py")
     source = read_source(Path(f"{file}.py").absolute())
-    for each in impurities(source):
+    for each in [f"{name}, {each}" for name, text in source.files.items() for each in _impurities(ast.parse(text))]:
         warn(each)
     place = keep(source, folder)
     names = sorted({each.name for each in load(place)})
@@ -278,6 +261,16 @@ def installed(path: str, folder: Path, warn: Callable[[str], None] = lambda _: N
     if folder not in FOLDERS:
         FOLDERS.append(folder)
     return chosen[0]
+
+
+def bring(name: str, files: Mapping[str, str], folder: Path) -> None:
+    """Keep the text of the system `NAME@DIGEST` as a run recorded it, where it isn't kept here; no other text is."""
+    if _place(name) is not None or any(each != Path(each).name for each in files):
+        return
+    for main in files:
+        source = Source(main=main, files=dict(files))
+        if source.digest == name.partition("@")[2]:
+            keep(source, folder)
 
 
 def is_file(name: str) -> bool:

@@ -1,25 +1,31 @@
-"""The systems there are, in the order of their papers' tables: a line a system."""
+"""The systems there are, in the order of `systems.toml`, which is that of their papers' tables."""
 
 from importlib import import_module
 
 from cotrail.errors import UnknownNameError, UnknownVersionError
-from cotrail.systems import own, vote
-from cotrail.systems.spec import SystemSpec, find_spec
+from cotrail.systems import embedding, imported, own, vote
+from cotrail.systems.spec import DESCRIBED, SystemSpec, find_spec
 
 MODULES = (
-    *("one_step", "ircot", "selected_chain"),
+    *("ircot", "selected_chain"),
     *("baselines", "rethinking.system", "searchain.system"),
-    *("direct", "zero_shot_chain_of_thought", "auto_cot", "recite", "least_to_most", "direct_retrieval"),
-    *("plan_and_solve", "self_ask", "react.react", "react.back_off", "toolformer", "dsp", "verify_and_edit"),
-    *("flare", "iter_retgen", "corag", "probtree.system", "tag_agents.system"),
-    *("tool_agents.tool_agent", "tool_agents.recall", "tool_agents.tongyi_deepresearch", "tool_agents.deep_research"),
+    *("without_retrieval", "decomposition"),
+    *("one_round", "react", "toolformer", "dsp", "verify_and_edit"),
+    *("written_queries", "corag", "probtree", "tag_agents.system"),
+    *("tool_agents.tool_agent", "tool_agents.trained_agents"),
     "judge.system",
 )
-"""The modules of systems in `cotrail.systems`; the `SPECS` of each are the versions of its system or systems."""
+"""The modules of systems in `cotrail.systems`: each has a `SPEC`, or `SPECS`, several systems or versions."""
 
-SYSTEMS: list[SystemSpec] = [spec for module in MODULES for spec in import_module(f"cotrail.systems.{module}").SPECS]
+_IMPORTED = [vars(import_module(f"cotrail.systems.{module}")) for module in MODULES]
+
+SYSTEMS: list[SystemSpec] = [spec for each in _IMPORTED for spec in each.get("SPECS") or (each["SPEC"],)]
+SYSTEMS.sort(key=lambda spec: [*DESCRIBED].index(spec.name))
 SYSTEMS.append(vote.over([spec for spec in SYSTEMS if not spec.judges]))
 """Every version of every system, since recorded runs replay in the version that they pin."""
+
+_UNLISTED = {spec.name: spec for spec in (imported.SPEC, embedding.SPEC)}
+"""Those of runs that nobody submits."""
 
 
 def find_system(name: str, version: int | None = None) -> SystemSpec:
@@ -34,7 +40,7 @@ def find_system(name: str, version: int | None = None) -> SystemSpec:
         )
     if "@" in name and not any(each.name == name for each in SYSTEMS):
         SYSTEMS.extend(own.found(name))
-    return find_spec(SYSTEMS, name, version)
+    return find_spec([_UNLISTED[name]] if name in _UNLISTED else SYSTEMS, name, version)
 
 
 def recorded_system(name: str, version: int) -> SystemSpec | None:

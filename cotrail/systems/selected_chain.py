@@ -158,4 +158,3 @@ SPEC = SystemSpec(
     needs=always(Needs(forms=frozenset({AnswerForm.DIRECT}), corpus=True, capabilities=frozenset({"structure"}))),
     step_bounds=step_bounds,
 )
-SPECS = (SPEC,)

@@ -17,7 +17,7 @@ from cotrail.core.ports.role import EngineRole
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.errors import UnknownNameError, UnknownVersionError
-from cotrail.systems.parts.rules import Released, Rules, StepBound, as_the_paper
+from cotrail.systems.parts.rules import Released, Rules, StepBound
 
 
 class Needs(Struct, frozen=True, kw_only=True):
@@ -82,7 +82,7 @@ class SystemSpec(SystemDescription, frozen=True, kw_only=True):
 
     settings: the type that a run's settings are read into; all of its fields have defaults.
     open: begins the algorithm on a question; needs: the requirements of a run with these settings.
-    released: the settings of the authors' released code, where it departs from the paper.
+    released: the settings of the authors' released code, where it departs from the paper; none unless given.
     details: the type of `Answer.details`; None if an answer is only text, sentences and paragraphs.
     counts: the experiment's grid that the retrieval count K is chosen from (IRCoT, section 4.1); None if K is not
         chosen. `one-step` is for all paragraphs at once, `interleaved` for those of each step.
@@ -100,7 +100,7 @@ class SystemSpec(SystemDescription, frozen=True, kw_only=True):
     settings: type[Struct]
     open: Callable[[Question, Shots, Any], System]
     needs: Callable[[Any], Needs]
-    released: Released = as_the_paper
+    released: Released | Mapping[str, Any] = {}
     details: type[Struct] | None = None
     counts: Literal["one-step", "interleaved"] | None = None
     readerless: bool = False
@@ -112,7 +112,9 @@ class SystemSpec(SystemDescription, frozen=True, kw_only=True):
 
     def rule_settings(self, rules: Rules, *, instructed: bool) -> dict[str, Any]:
         """The settings by which this system follows the rules, where they differ from its defaults."""
-        return {} if rules == "paper" else self.released(instructed=instructed)
+        if rules == "paper":
+            return {}
+        return dict(self.released) if isinstance(self.released, Mapping) else self.released(instructed=instructed)
 
     def answers_with(self, settings: Mapping[str, Any]) -> bool:
         """Whether a run with these settings has answers: without a reader and stated ones, all it has is paragraphs."""
@@ -129,12 +131,12 @@ class SystemSpec(SystemDescription, frozen=True, kw_only=True):
             return None
 
 
-_DESCRIBED = msgspec.convert(read_toml(Path(__file__).with_name("systems.toml")), dict[str, SystemDescription])
+DESCRIBED = msgspec.convert(read_toml(Path(__file__).with_name("systems.toml")), dict[str, SystemDescription])
 
 
 def description(name: str) -> dict[str, Any]:
     """What `systems.toml` says of the system of that name, and the name; KeyError where it says nothing."""
-    return {"name": name, **asdict(_DESCRIBED[name])}
+    return {"name": name, **asdict(DESCRIBED[name])}
 
 
 def find_spec(systems: Iterable[SystemSpec], name: str, version: int | None = None) -> SystemSpec:

@@ -107,4 +107,3 @@ SPEC = SystemSpec(
     needs=always(Needs(words=OWN, corpus=True)),
     step_bounds=step_bounds,
 )
-SPECS = (SPEC,)

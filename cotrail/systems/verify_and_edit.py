@@ -1,7 +1,7 @@
 """Verify-and-Edit: where chains don't agree, one is edited by what searches find (Zhao et al., 2023, section 3)."""
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -183,18 +183,13 @@ def step_bounds(question: Question, settings: VerifyAndEditSettings) -> tuple[St
     )
 
 
-def released(*, instructed: bool) -> dict[str, Any]:  # noqa: ARG001 - see `Released`
-    """The settings by which all chains are alike and all are edited, as by the authors' code (`consistency.py`)."""
-    return {"temperature": 0.0, "edits": "always"}
-
-
 SPEC = SystemSpec(
     **description("verify-and-edit"),
     settings=VerifyAndEditSettings,
     open=verify_and_edit,
     needs=always(Needs(words=OWN, corpus=True, engines=(EMBEDDER,), samples=True, capabilities=frozenset({"scores"}))),
-    released=released,
+    # All chains are alike and all are edited, as by the authors' code (`consistency.py`).
+    released={"temperature": 0.0, "edits": "always"},
     step_bounds=step_bounds,
     details=Votes,
 )
-SPECS = (SPEC,)

@@ -46,11 +46,6 @@ class Inner(Struct, frozen=True):
     spec: SystemSpec
     settings: Struct
 
-    @property
-    def run_needs(self) -> Needs:
-        """What it needs itself."""
-        return self.spec.needs(self.settings)
-
 
 def vote(systems: Sequence[SystemSpec], question: Question, shots: Shots, settings: VoteSettings) -> System:
     """Have the system answer several times side by side; of the answers with the most votes the first one wins."""
@@ -101,7 +96,8 @@ def spelled_out(systems: Sequence[SystemSpec], settings: VoteSettings) -> VoteSe
 
 def run_needs(systems: Sequence[SystemSpec], settings: VoteSettings) -> Needs:
     """What the system that is asked needs, several times."""
-    return replace(inner_of(systems, settings).run_needs, samples=True)
+    inner = inner_of(systems, settings)
+    return replace(inner.spec.needs(inner.settings), samples=True)
 
 
 def step_bounds(

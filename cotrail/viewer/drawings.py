@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from cotrail.common.humanize import duration
-from cotrail.services.results.questions import StepTimes
 from cotrail.services.results.reasoning import FoundGold
+from cotrail.services.results.steps import StepTimes
 
 WIDTH, LEFT, RIGHT = 1000, 84, 990
 TOP, ROW = 20, 18
@@ -165,10 +165,7 @@ NAME = 34
 
 
 class GoldPoint(Struct, frozen=True, kw_only=True):
-    """A turn that first found gold paragraphs; found: how many there are by then.
-
-    is_named: whether there is room for its name.
-    """
+    """A turn that first found gold paragraphs; found: how many by then; is_named: whether its name has room."""
 
     turn: int
     found: int

@@ -5,6 +5,7 @@ its routes from these records: a page's parameters stand in its path and its que
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -12,7 +13,7 @@ from msgspec import Struct
 
 from cotrail.common.structs import assigned
 from cotrail.configuration.settings import settings
-from cotrail.core.ports.roles import ROLES
+from cotrail.core.ports.encoders import ROLES
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import Method, P, R, Route
 
@@ -53,23 +54,12 @@ PAGES: dict[str, Page[..., Any]] = {}
 
 def page(path: str, scope: Scope = Scope.READ) -> Callable[[Callable[P, Shown]], Page[P, Shown]]:
     """Make a page of a function."""
-
-    def make(function: Callable[P, Shown]) -> Page[P, Shown]:
-        return Page(function, "GET", path, scope)
-
-    return make
+    return partial(Page, method="GET", path=path, scope=scope)
 
 
 def action(path: str, scope: Scope) -> Callable[[Callable[P, Shown | GoTo]], Page[P, Shown | GoTo]]:
     """Make an action of a function: what a form does, after which the browser goes to a page, or shows this one."""
-
-    def make(function: Callable[P, Shown | GoTo]) -> Page[P, Shown | GoTo]:
-        return Page(function, "POST", path, scope)
-
-    return make
-
-
-# Addresses of pages.
+    return partial(Page, method="POST", path=path, scope=scope)
 
 
 def link(*parts: object, fragment: str = "", **query: object) -> str:
@@ -94,9 +84,6 @@ def changed(address: str, query: Mapping[str, Sequence[str]], **changes: object)
 def _query(query: Mapping[str, object]) -> str:
     pairs = {name: value for name, value in query.items() if value not in (None, "", (), [])}
     return f"?{urlencode(pairs, doseq=True)}" if pairs else ""
-
-
-# What is in forms, as operations take it.
 
 
 def changes(text: str) -> dict[str, Any]:

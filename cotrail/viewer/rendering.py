@@ -1,7 +1,6 @@
 """HTML of pages: the viewer's templates, which share parts and style with the reports."""
 
 import hashlib
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -16,15 +15,10 @@ from cotrail.core.money import dollars
 from cotrail.services.access.tokens import WhoAmI
 from cotrail.services.results.reports.pages import environment, report_style
 from cotrail.viewer.page import Shown, changed, link
+from cotrail.viewer.turns import WORD
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-
-# Words of a text, marked.
-
-WORD = re.compile(r"(\w+(?:['’＇]\w+)*)")  # noqa: RUF001 - all three are written for possessives
-"""A word, as those are that searches tell (`cotrail.engines.retrieval.manifest`)."""
 
 
 MOST_MARKS = 12
@@ -58,10 +52,7 @@ SECTIONS: Mapping[str, str] = {
 
 
 class Here(Struct, frozen=True, kw_only=True):
-    """Where a page is shown.
-
-    path, query: its address; who: the one who looks, None for a page that anybody may see.
-    """
+    """Where a page is shown; path, query: its address; who: the one who looks, None for a page that anybody may see."""
 
     path: str
     query: Mapping[str, Sequence[str]]
@@ -74,6 +65,12 @@ class Here(Struct, frozen=True, kw_only=True):
     def with_query(self, **changes: object) -> str:
         """The address of the page with other values in its query."""
         return changed(self.path, self.query, **changes)
+
+
+def framed(template: str, values: Mapping[str, Any]) -> str:
+    """A template as an output of a notebook, in a frame of its own; it has no links, as it is on no page."""
+    document = _environment().get_template(template).render(values, here=None)
+    return str(_environment().get_template("notebook.html").render(document=document))
 
 
 def render(shown: Shown, here: Here) -> str:
@@ -110,10 +107,12 @@ _PARTS: Mapping[str, Callable[[], Iterable[Traversable]]] = {
 @cache
 def _environment() -> "Environment":
     from jinja2 import PackageLoader
+    from markupsafe import Markup
 
     made = environment(PackageLoader("cotrail.viewer"))
     made.globals |= {"link": link, "version": version, "style": STYLE, "script": SCRIPT, "mark": MARK}
     made.globals |= {"sections": SECTIONS, "frame": "layout.html"}
+    made.globals["sheet"] = Markup(static(STYLE).decode())  # noqa: S704 - files of this package
     made.filters |= {"count": count, "duration": duration, "number": number, "rate": rate}
     made.filters |= {"size": size, "marked": marked, "money": dollars, "moment": moment}
     return made

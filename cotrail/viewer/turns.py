@@ -4,7 +4,8 @@ A turn continues until a model has written: steps that were asked for together s
 what they weigh, so that a question of thousands of steps is shown as fast as a short one.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Literal
 from urllib.parse import quote
@@ -14,16 +15,13 @@ from msgspec import Struct
 from cotrail.common.printable_text import without_commands
 from cotrail.core import views
 from cotrail.core.actions.registry import carried_out_by, has_prompt
-from cotrail.services.results.questions import ShownQuestion
-from cotrail.services.results.reasoning import where
 from cotrail.services.results.steps import ShownStep
-from cotrail.viewer.rendering import WORD
+
+WORD = re.compile(r"(\w+(?:['’＇]\w+)*)")  # noqa: RUF001 - all three are written for possessives
+"""A word, as those are that searches tell (`cotrail.engines.retrieval.manifest`)."""
 
 LENGTH, LEAD = 220, 60
 """Characters of a snippet, and how many of them stand before the first word that matches."""
-
-
-# Snippets of paragraphs, where the words are that were searched for.
 
 
 def snippet(text: str, words: Collection[str]) -> str:
@@ -176,14 +174,16 @@ def pages_of(turns: Iterable[Turn]) -> tuple[TurnPage, ...]:
 
 def shown_hits(step: ShownStep, turn: Turn, first_seen: Mapping[str, int]) -> list[ShownHit]:
     """What a step found, as far as it is shown; first_seen: the turns in which paragraphs were first found."""
-    # Imported here, as what searches is loaded only where texts are looked through.
-    from cotrail.engines.retrieval.tantivy import MatchedWords
-
-    words = MatchedWords(step.view.asked)
+    try:  # imported here: what searches is loaded only where texts are looked through, and a notebook may lack it
+        from cotrail.engines.retrieval.tantivy import MatchedWords
+    except ModuleNotFoundError:
+        matched: Callable[[str], Sequence[str]] = lambda _: ()  # noqa: E731
+    else:
+        matched = MatchedWords(step.view.asked).of
     found = step.view.found[:MOST_HITS]
     before = (first_seen[hit.digest] if hit.digest not in turn.new else None for hit in found)
     return [
-        ShownHit(hit=hit, seen_at=seen_at, matched=() if seen_at else words.of(hit.paragraph.text[:MOST_CHARACTERS]))
+        ShownHit(hit=hit, seen_at=seen_at, matched=() if seen_at else matched(hit.paragraph.text[:MOST_CHARACTERS]))
         for hit, seen_at in zip(found, before, strict=True)
     ]
 
@@ -230,9 +230,6 @@ def _groups(steps: Sequence[ShownStep], batches: Mapping[int, int]) -> Iterator[
         yield tuple(group)
 
 
-# Turns of a question by a text that they contain.
-
-
 def turns_with(text: str, turns: Iterable[Turn]) -> list[Turn]:
     """The turns in which the text stands, in whichever case: in what was asked for, written, thought, called, found."""
     sought = text.casefold()
@@ -264,41 +261,3 @@ def _texts_of_part(part: views.Part) -> Iterator[str]:
             yield from (row.text for row in part.rows)
         case views.ToolCalls():
             yield from (text for call in part.calls for text in (call.name, call.arguments))
-
-
-# A question as plain text, for mails and issues.
-
-
-def question_text(shown: ShownQuestion, turns: Iterable[Turn]) -> str:
-    """The question, its answer, and these of its turns."""
-    return "\n".join((*_head(shown), *(line for turn in turns for line in _turn(turn))))
-
-
-def _head(shown: ShownQuestion) -> Iterator[str]:
-    yield shown.question
-    yield f"run {shown.run}, question {shown.question_id}: {shown.status}"
-    if shown.answer is not None:
-        yield f"answer: {shown.answer or '(empty)'} ({shown.verdict})"
-    if shown.gold_answers:
-        yield f"gold: {' / '.join(shown.gold_answers)}"
-    for gold in shown.gold_paragraphs:
-        yield f"gold paragraph {gold.name}: {where(gold)}"
-    for sign in shown.explanation.signs if shown.explanation else ():
-        yield f"{sign.cause}: {sign.facts}"
-
-
-def _turn(turn: Turn) -> Iterator[str]:
-    yield f"\nTurn {turn.number}"
-    for step in turn.steps:
-        yield from _step(step)
-
-
-def _step(step: ShownStep) -> Iterator[str]:
-    asked = f" “{step.view.asked}”" if step.view.asked else ""
-    yield f"{step.sequence} {step.view.verb or step.kind}{asked}"
-    for hit in step.view.found[:MOST_HITS]:
-        yield f"  {hit.rank}. {views.name_of(hit.paragraph)} ({hit.scored}){' [gold]' if hit.gold else ''}"
-    if text := written(step):
-        yield f"  {text}"
-    if step.failure:
-        yield f"  failed: {step.failure.type}: {step.failure.message}"

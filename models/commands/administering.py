@@ -37,15 +37,9 @@ def note_use(connection: Connection, token_id: str) -> None:
     connection.execute(update(tokens).where(tokens.c.id == token_id, stale).values(used_at=func.now()))
 
 
-# Recording who asked the service to change what.
-
-
 def record_activities(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
     """Store activities, in this order."""
     connection.execute(insert(activities), rows)
-
-
-# Making and changing projects.
 
 
 def create_project(connection: Connection, name: str, values: Mapping[str, Any]) -> bool:
@@ -60,9 +54,6 @@ def change_project(connection: Connection, name: str, values: Mapping[str, Any])
     """Change a project's grants and quotas; returns False where there is none of this name."""
     change = update(projects).where(projects.c.name == name).values(values).returning(projects.c.name)
     return connection.execute(change).scalar() is not None
-
-
-# Jobs that a person queues and cancels.
 
 
 def queue_job(connection: Connection, kind: str, request: dict[str, Any]) -> JobRecord:

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, delete, func, or_, select
+import msgspec
+from sqlalchemy import Connection, Table, delete, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 
 from cotrail.errors import UnknownNameError
@@ -10,70 +11,35 @@ from cotrail.evaluation.causes.cause import CauseLabel
 from cotrail.evaluation.metrics.factual_errors import SentenceMark
 from cotrail.models.schema.tables import annotations, cause_labels, questions
 
+_TABLES: dict[type[SentenceMark | CauseLabel], Table] = {SentenceMark: annotations, CauseLabel: cause_labels}
 
-def record_annotations(connection: Connection, run_id: str, marks: Sequence[SentenceMark]) -> None:
-    """Store marks, each in place of its annotator's former one; an equal one keeps its time.
+
+def record(connection: Connection, run_id: str, said: Sequence[SentenceMark | CauseLabel]) -> None:
+    """Store marks or labels, each in place of its annotator's former one; an equal one keeps its time.
 
     Raises UnknownNameError where a question isn't the run's.
     """
-    ids = _ids(connection, run_id, {mark.question_id for mark in marks})
-    for mark in marks:
-        new = insert(annotations).values(
-            question_id=ids[mark.question_id],
-            position=mark.position,
-            annotator=mark.annotator,
-            run_id=run_id,
-            is_true=mark.is_true,
-            note=mark.note,
-        )
-        says = {"is_true": new.excluded.is_true, "note": new.excluded.note}
+    ids = _ids(connection, run_id, {each.question_id for each in said})
+    for each in said:
+        table = _TABLES[type(each)]
+        fields = {name: value for name, value in msgspec.to_builtins(each).items() if name in table.c}
+        new = insert(table).values(fields | {"question_id": ids[each.question_id], "run_id": run_id})
+        says = {name: new.excluded[name] for name in fields if not table.c[name].primary_key}
         connection.execute(
             new.on_conflict_do_update(
-                index_elements=[annotations.c.question_id, annotations.c.position, annotations.c.annotator],
+                index_elements=table.primary_key.columns,
                 set_={**says, "created_at": func.now()},
-                where=or_(*(annotations.c[name] != value for name, value in says.items())),
+                where=or_(*(table.c[name] != value for name, value in says.items())),
             )
         )
 
 
-def forget_annotation(connection: Connection, run_id: str, mark: SentenceMark) -> None:
-    """Remove an annotator's mark of a sentence."""
-    [question_id] = _ids(connection, run_id, {mark.question_id}).values()
-    connection.execute(
-        delete(annotations).where(
-            annotations.c.question_id == question_id,
-            annotations.c.position == mark.position,
-            annotations.c.annotator == mark.annotator,
-        )
-    )
-
-
-def record_cause_labels(connection: Connection, run_id: str, labels: Sequence[CauseLabel]) -> None:
-    """Store labels, each in place of its annotator's former one; an equal one keeps its time.
-
-    Raises UnknownNameError where a question isn't the run's.
-    """
-    ids = _ids(connection, run_id, {label.question_id for label in labels})
-    for label in labels:
-        says = {"cause": label.cause.value, "note": label.note}
-        new = insert(cause_labels).values(
-            question_id=ids[label.question_id], annotator=label.annotator, run_id=run_id, **says
-        )
-        connection.execute(
-            new.on_conflict_do_update(
-                index_elements=[cause_labels.c.question_id, cause_labels.c.annotator],
-                set_={**says, "created_at": func.now()},
-                where=or_(*(cause_labels.c[name] != value for name, value in says.items())),
-            )
-        )
-
-
-def forget_cause_label(connection: Connection, run_id: str, question_id: str, annotator: str) -> None:
-    """Remove an annotator's label of a question."""
+def forget(
+    connection: Connection, run_id: str, sort: type[SentenceMark | CauseLabel], question_id: str, **key: str | int
+) -> None:
+    """Remove a mark or a label; key: the fields that tell it from others of that question."""
     [found] = _ids(connection, run_id, {question_id}).values()
-    connection.execute(
-        delete(cause_labels).where(cause_labels.c.question_id == found, cause_labels.c.annotator == annotator)
-    )
+    connection.execute(delete(_TABLES[sort]).filter_by(question_id=found, **key))
 
 
 def _ids(connection: Connection, run_id: str, keys: set[str]) -> dict[str, int]:

@@ -21,12 +21,12 @@ from cotrail.core.edits import Point, Points, StepEdit, check_edit, steps_before
 from cotrail.core.history import FORK, GIVEN, Failed, Finished, Next, Recorded, Step
 from cotrail.core.replay import advance, agreement
 from cotrail.errors import BlockedError, InputError, ReplayMismatchError, UnknownNameError
-from cotrail.models.commands.new_runs import Submission, insert_run, open_run, record_questions
+from cotrail.models.commands.submission import Submission, insert_run, open_run, record_questions
 from cotrail.models.records.advancing import begin_questions
 from cotrail.models.records.budgets import check_quota, lock_quota
+from cotrail.models.records.contents import ParagraphCache
 from cotrail.models.records.idempotency import claim_key
-from cotrail.models.records.paragraphs import ParagraphCache
-from cotrail.models.records.questions import MOST_REPLAYED, question_of
+from cotrail.models.records.questions import MOST_REPLAYED, binding_of, question_of
 from cotrail.models.records.runs import FindSystem, RunBasics, RunPlan, Runs
 from cotrail.models.records.steps import RECORD, read_records
 from cotrail.models.schema.base import Rows, recordset
@@ -227,7 +227,10 @@ def _prefixes(
     prefixes, paragraphs = {}, ParagraphCache()
     for start in range(0, len(rows), MOST_REPLAYED):
         chunk = rows[start : start + MOST_REPLAYED]
-        histories = _histories(connection, [row["id"] for row in chunk], paragraphs)
+        recorded = connection.execute(_HISTORY, {"ids": [row["id"] for row in chunk]}).mappings().all()
+        histories: dict[int, list[tuple[sa.RowMapping, Recorded]]] = defaultdict(list)
+        for step, record in zip(recorded, read_records(connection, recorded, paragraphs), strict=True):
+            histories[step["question_id"]].append((step, record))
         for row in chunk:
             point = at[row["key"]] if isinstance(at, Mapping) else at
             prefixes[row["id"]] = _prefix(plan, row, histories[row["id"]], point, runs)
@@ -250,27 +253,17 @@ def _check_point(connection: sa.Connection, rows: Sequence[sa.RowMapping], at: P
         )
 
 
-def _histories(
-    connection: sa.Connection, ids: Sequence[int], paragraphs: ParagraphCache
-) -> Mapping[int, list[tuple[sa.RowMapping, Recorded]]]:
-    rows = connection.execute(_HISTORY, {"ids": ids}).mappings().all()
-    histories: dict[int, list[tuple[sa.RowMapping, Recorded]]] = defaultdict(list)
-    for step, record in zip(rows, read_records(connection, rows, paragraphs), strict=True):
-        histories[step["question_id"]].append((step, record))
-    return histories
-
-
 def _prefix(
     plan: RunPlan, row: sa.RowMapping, history: Sequence[tuple[sa.RowMapping, Recorded]], at: Point | None, runs: Runs
 ) -> Prefix:
     rows = [step for step, _ in history]
     before = len(rows) if at is None else steps_before(at, [step["kind"] for step in rows])
     records = tuple(_ended((record for _, record in history[:before]), given=at is not None))
-    system = plan.open(question_of(row), runs.find_system)
+    system, binding = plan.open(question_of(row), runs.find_system), binding_of(row, plan)
     try:
         if at is None:
-            records = records[: agreement(system, records, plan.binding)]
-        outcome = advance(system, records, plan.binding)
+            records = records[: agreement(system, records, binding)]
+        outcome = advance(system, records, binding)
         if isinstance(outcome, Failed):
             # A failure that ended its question isn't taken over: the fork tries that step itself.
             records = records[: _first_failure(rows[: len(records)])]

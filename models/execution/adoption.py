@@ -26,7 +26,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from cotrail.core.results import Result
 from cotrail.models.execution.leases import Adopted
 from cotrail.models.execution.statements import DEFER
-from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.records.contents import ParagraphCache
 from cotrail.models.records.steps import DESCRIBED, RECORD, Dispatch, described, read_records
 from cotrail.models.schema.states import StepState
 from cotrail.models.schema.tables import steps

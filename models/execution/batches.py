@@ -19,19 +19,10 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from cotrail.core.ports.batches import BatchAnswer, BatchLine, BatchStatus
 from cotrail.models.records.budgets import STOPPED, reason_here
+from cotrail.models.schema import states
 from cotrail.models.schema.base import recordset
 from cotrail.models.schema.service_tables import UNANSWERED, batch_items, batches
-from cotrail.models.schema.states import (
-    OPEN_BATCHES,
-    UNENDED_QUESTIONS,
-    BatchState,
-    DesiredState,
-    QuestionStatus,
-    StepState,
-)
 from cotrail.models.schema.tables import ACTIVE, QUESTION_OPEN, questions, runs, steps
-
-# Statements over batches and the requests in them, built once; see `cotrail.models.execution.batches`.
 
 MOST_LOST = 2
 """How often a provider may lose a request, which it may have charged; then a person has to act."""
@@ -63,13 +54,13 @@ MORE = sa.select(
     sa.exists().where(
         runs.c.batched,
         runs.c.digest.is_(None),
-        runs.c.desired_state == DesiredState.ACTIVE,
+        runs.c.desired_state == states.DesiredState.ACTIVE,
         sa.or_(runs.c.model_name == _model, runs.c.id.in_(_concerned)),
         sa.not_(STOPPED),
         sa.or_(
             *(
                 sa.exists().where(_of_run, QUESTION_OPEN, steps.c.state == state).correlate(runs)
-                for state in (StepState.WAITING, StepState.READY, StepState.RUNNING)
+                for state in (states.StepState.WAITING, states.StepState.READY, states.StepState.RUNNING)
             )
         ),
     )
@@ -95,7 +86,7 @@ OPEN = (
         since(batches.c.created_at).label("age"),
         _wanted.label("wanted"),
     )
-    .where(batches.c.state.in_(OPEN_BATCHES))
+    .where(batches.c.state.in_(states.OPEN_BATCHES))
     .order_by(batches.c.created_at, batches.c.key)
 )
 KNOWN = sa.select(batches.c.provider_id).where(batches.c.provider_id.is_not(None))
@@ -141,7 +132,7 @@ _made_ready = (
     .where(steps.c.id == _in_batch.c.id)
     .values(
         # While this step waited, another one may have blocked their question.
-        state=sa.case((QUESTION_OPEN, sa.literal(StepState.READY)), else_=sa.literal(StepState.BLOCKED)),
+        state=sa.case((QUESTION_OPEN, sa.literal(states.StepState.READY)), else_=sa.literal(states.StepState.BLOCKED)),
         sent_at=sa.null(),
         not_before=sa.null(),
     )
@@ -176,7 +167,7 @@ RETURNED_TOO_OFTEN = sa.select(batch_items.c.step_id).where(
 QUESTIONS = (
     sa.select(questions.c.id)
     .where(
-        questions.c.status.in_(UNENDED_QUESTIONS),
+        questions.c.status.in_(states.UNENDED_QUESTIONS),
         questions.c.id.in_(sa.select(steps.c.question_id).where(_of_batch, UNANSWERED)),
     )
     .order_by(questions.c.id)
@@ -185,20 +176,21 @@ QUESTIONS = (
 BLOCK = (
     sa.update(questions)
     .where(questions.c.id == sa.func.any(_ids))
-    .values(status=QuestionStatus.BLOCKED, reason=sa.bindparam("reason", type_=JSONB), finished_at=sa.func.now())
+    .values(status=states.QuestionStatus.BLOCKED, reason=sa.bindparam("reason", type_=JSONB), finished_at=sa.func.now())
 )
 BLOCK_STEPS = (
     sa.update(steps)
     .where(
         steps.c.question_id == sa.func.any(_ids),
         sa.or_(
-            steps.c.state.in_([StepState.WAITING, StepState.READY]),
+            steps.c.state.in_([states.StepState.WAITING, states.StepState.READY]),
             sa.and_(
-                steps.c.state == StepState.BATCHED, sa.exists().where(batch_items.c.step_id == steps.c.id, _of_batch)
+                steps.c.state == states.StepState.BATCHED,
+                sa.exists().where(batch_items.c.step_id == steps.c.id, _of_batch),
             ),
         ),
     )
-    .values(state=StepState.BLOCKED)
+    .values(state=states.StepState.BLOCKED)
 )
 MISSING_SECONDS = sa.select(since(batches.c.missing_since)).where(of_key)
 RELEASE = (
@@ -324,7 +316,7 @@ def about_to_send(connection: Connection, key: str, sender: str, lines: Sequence
 
 def sent(connection: Connection, key: str, sender: str, provider_id: str) -> bool:
     """Record that the provider has a batch; returns whether this process still was the one to send it."""
-    values = {"provider_id": provider_id, "state": BatchState.SENT, "sent_at": func.now()}
+    values = {"provider_id": provider_id, "state": states.BatchState.SENT, "sent_at": func.now()}
     own = OWN.values(values | {"problem": None, "missing_since": None})
     return connection.execute(own, {"batch_key": key, "sending": sender}).rowcount == 1
 
@@ -382,13 +374,10 @@ def _give_back(connection: Connection, key: str, ids: Set[int]) -> int:
 
 
 def end(connection: Connection, key: str, *, seen: int = 0, problem: str | None = None) -> None:
-    """Record that a batch has ended: lines without any answer wait for the next one.
-
-    seen: how many lines of results there were.
-    """
+    """Record that a batch has ended: lines without answer wait for the next; seen: how many lines of results it had."""
     _give_back(connection, key, set(connection.execute(UNANSWERED_STEPS, {"batch_key": key}).scalars()))
     unneeded = func.greatest(seen - batches.c.answered - batches.c.unanswered, 0)
-    _update(connection, key, state=BatchState.ENDED, ended_at=func.now(), unneeded=unneeded, problem=problem)
+    _update(connection, key, state=states.BatchState.ENDED, ended_at=func.now(), unneeded=unneeded, problem=problem)
 
 
 def lose(connection: Connection, key: str, error: BaseException, *, seen: int = 0) -> None:
@@ -407,7 +396,7 @@ def lose(connection: Connection, key: str, error: BaseException, *, seen: int = 
 def fail(connection: Connection, key: str, error: BaseException) -> None:
     """Record that none of a batch's lines was carried out, and block its questions, as a person has to act."""
     _block(connection, key, error)
-    _update(connection, key, state=BatchState.FAILED, ended_at=func.now(), problem=str(error))
+    _update(connection, key, state=states.BatchState.FAILED, ended_at=func.now(), problem=str(error))
 
 
 def _block(connection: Connection, key: str, error: BaseException) -> None:
@@ -422,7 +411,7 @@ def _block(connection: Connection, key: str, error: BaseException) -> None:
 def divide(connection: Connection, key: str, problem: str) -> None:
     """Record that a batch was more than the account may have waiting: its lines go out again, in smaller ones."""
     connection.execute(RELEASE, {"batch_key": key})
-    _update(connection, key, state=BatchState.FAILED, ended_at=func.now(), too_large=True, problem=problem)
+    _update(connection, key, state=states.BatchState.FAILED, ended_at=func.now(), too_large=True, problem=problem)
 
 
 def _update(connection: Connection, key: str, **values: Any) -> None:

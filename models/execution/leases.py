@@ -130,14 +130,18 @@ class Leases:
         self._give_back(_keys(claims), AttemptOutcome.RELEASED)
 
     def hand_over(self, claim: ClaimKey, model_name: str, body: str) -> None:
-        """Give a step over to the next batch of a model (`cotrail.models.execution.leases`)."""
+        """Give a step over to the next batch of a model; nothing where it isn't this worker's any more.
+
+        body: the request, as JSON. Answers to earlier requests of the step stay.
+        """
+        values = {"holder": self.worker, "for_model": model_name, "request_body": body}
         with self.engine.begin() as connection:
-            hand_over(connection, claim, self.worker, model_name, body)
+            connection.execute(_HAND_OVER, {"of_step": claim.step_id, "of_epoch": claim.epoch, **values})
 
     def batch_answers(self, claim: ClaimKey) -> tuple[str, ...]:
         """Return what was answered to the requests of a step that is asked in batches, as JSON."""
         with self.engine.begin() as connection:
-            return read_answers(connection, claim.step_id)
+            return tuple(connection.execute(_ANSWERS, {"of_step": claim.step_id}).scalar() or ())
 
     def forget_answers(self, claim: ClaimKey) -> None:
         """Remove these answers, so that the step is asked again."""
@@ -217,20 +221,6 @@ _logged = (
 _HAND_OVER = select(_held.c.id).add_cte(_renewed.cte("renewed"), _logged.cte("logged"))
 _ANSWERS = select(batch_items.c.answers).where(batch_items.c.step_id == _id)
 _CLEAR = update(batch_items).where(batch_items.c.step_id == func.any(_ids)).values(body=null(), answers=[], returned=0)
-
-
-def hand_over(connection: Connection, claim: ClaimKey, worker: str, model_name: str, body: str) -> None:
-    """Give a step that a worker holds over to the next batch of a model; nothing where it isn't the worker's any more.
-
-    body: the request, as JSON. Answers to earlier requests of the step stay.
-    """
-    values = {"holder": worker, "for_model": model_name, "request_body": body}
-    connection.execute(_HAND_OVER, {"of_step": claim.step_id, "of_epoch": claim.epoch, **values})
-
-
-def read_answers(connection: Connection, step_id: int) -> tuple[str, ...]:
-    """Return what was answered to a step's requests until now, as JSON."""
-    return tuple(connection.execute(_ANSWERS, {"of_step": step_id}).scalar() or ())
 
 
 def clear_batched(connection: Connection, step_ids: Sequence[int]) -> None:

@@ -30,10 +30,9 @@ from cotrail.models.execution.adoption import find_twins, take_waiting
 from cotrail.models.execution.leases import Adopted, Claim, ClaimKey, Completion, Leases, clear_batched, next_in_turn
 from cotrail.models.records.advancing import ReplayCache, advance_questions, block_questions, unrecordable
 from cotrail.models.records.budgets import EndedStep, add_consumed
-from cotrail.models.records.contents import save_paragraphs
-from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.records.contents import ParagraphCache, save_paragraphs
 from cotrail.models.records.questions import lock_questions
-from cotrail.models.records.runs import FindSystem, Runs
+from cotrail.models.records.runs import Bring, FindSystem, Runs
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.base import Rows
 from cotrail.models.schema.database import reason_of, refused, unanswered
@@ -74,12 +73,14 @@ MOST_WRITTEN = 4 * MOST_CHARACTERS
 class Ledger(Leases):
     """The store as one worker process writes it: claims, results, and the leases between the two.
 
-    find_system: the systems that this process has.
+    find_system: the systems that this process has; bring: see `Runs`.
     """
 
-    def __init__(self, engine: Engine, worker: str, lease_seconds: float, find_system: FindSystem) -> None:
+    def __init__(
+        self, engine: Engine, worker: str, lease_seconds: float, find_system: FindSystem, bring: Bring | None = None
+    ) -> None:
         super().__init__(engine, worker, lease_seconds)
-        self.runs = Runs(find_system)
+        self.runs = Runs(find_system, bring)
         self._paragraphs = ParagraphCache()
         self._replays = ReplayCache(self._paragraphs)
 

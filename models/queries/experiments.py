@@ -64,9 +64,6 @@ def _unknown(connection: Connection, text: str) -> UnknownNameError:
     return UnknownNameError(unknown("experiment", text, ids) + begin)
 
 
-# What forks took over from the runs that they were forked from.
-
-
 def count_taken_over(connection: Connection, run_id: str) -> tuple[int, int]:
     """Return how many steps a fork took over, and of how many questions the answer too."""
     taken = select(func.count()).where(steps.c.run_id == run_id, steps.c.adopted_from.is_not(None))
@@ -74,9 +71,6 @@ def count_taken_over(connection: Connection, run_id: str) -> tuple[int, int]:
     finished = questions.c.run_id == run_id, questions.c.status == QuestionStatus.FINISHED
     whole = select(func.count()).select_from(questions).where(*finished, ~computes)
     return connection.execute(taken).scalar_one(), connection.execute(whole).scalar_one()
-
-
-# Jobs: which there are, and how far each is.
 
 
 def read_job(connection: Connection, job_id: str) -> JobRecord:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, RowMapping, func, select
 from cotrail.core.questions import GoldParagraph, JudgedAnswer, Paragraph, Question, read_kinds
 from cotrail.core.results import Failure
 from cotrail.models.queries.runs import RunRecord, read_run
-from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.records.contents import ParagraphCache
 from cotrail.models.records.projects import in_project
 from cotrail.models.records.questions import read_question_ids
 from cotrail.models.schema.states import DesiredState, QuestionStatus

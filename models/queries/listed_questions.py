@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import Connection, Row, RowMapping, case, func, select, tuple_, union_all
+from sqlalchemy import ColumnElement, Connection, Row, RowMapping, Select, case, func, select, tuple_, union_all
 
-from cotrail.audit.asked_questions import AskedDigests, AskedQuestions
+from cotrail.audit.question_sequence import AskedDigests, AskedQuestions
 from cotrail.core.questions import Question, read_kinds
 from cotrail.models.records.projects import in_project
 from cotrail.models.records.questions import FETCHED_IDS
@@ -88,20 +88,29 @@ _SHOWN = tuple(
 def list_questions(
     connection: Connection, run_id: str, *, statuses: Collection[QuestionStatus], limit: int, after: int | None = None
 ) -> list[RowMapping]:
-    """Return rows of a run's questions of these statuses, in their order; at most `limit`, behind that of id `after`.
+    """Return rows of a run's questions of these statuses in their order, at most `limit`, behind that of id `after`."""
+    return list(connection.execute(page_of(_SHOWN, run_id, statuses, limit, after)).mappings())
+
+
+def page_of(
+    columns: Sequence[ColumnElement[Any]],
+    run_id: str,
+    statuses: Collection[QuestionStatus],
+    limit: int,
+    after: int | None,
+    *conditions: ColumnElement[bool],
+) -> Select[Any]:
+    """Select these columns, the id among them, of a page of a run's questions of these statuses.
 
     Ids are given in the order of the positions, and the index of a run's questions by status ends with them.
     """
     pages = []
     for status in statuses:
-        chosen = select(*_SHOWN).where(questions.c.run_id == run_id, questions.c.status == status)
+        chosen = select(*columns).where(questions.c.run_id == run_id, questions.c.status == status, *conditions)
         behind = chosen if after is None else chosen.where(questions.c.id > after)
         pages.append(behind.order_by(questions.c.id).limit(limit).subquery().select())
     page = union_all(*pages).subquery()
-    return list(connection.execute(page.select().order_by(page.c.id).limit(limit)).mappings())
-
-
-# The questions of a run and where they stand, without what happened to them.
+    return page.select().order_by(page.c.id).limit(limit)
 
 
 class AskedQuestion(Struct, frozen=True, kw_only=True):
@@ -122,11 +131,6 @@ class AskedQuestion(Struct, frozen=True, kw_only=True):
         """Return whether it has an answer, or failed."""
         return self.status in (QuestionStatus.FINISHED, QuestionStatus.FAILED)
 
-    @property
-    def is_left_over(self) -> bool:
-        """Return whether it was never asked to its end: a rule, a budget or a person left it over."""
-        return self.status == QuestionStatus.CANCELLED
-
 
 def read_asked(connection: Connection, run_id: str) -> Iterator[AskedQuestion]:
     """Yield the questions of a run by position."""
@@ -143,8 +147,6 @@ def read_answers(connection: Connection, run_id: str, keys: Sequence[str]) -> di
     query = select(questions.c.key, answer).where(questions.c.run_id == run_id, questions.c.key.in_(keys))
     return dict(connection.execute(query).all())
 
-
-# The questions that were asked alone, a page at a time.
 
 _ASKED = (
     select(
@@ -172,9 +174,6 @@ def list_asked(connection: Connection, limit: int, after: str | None) -> list[Ro
         last = select(runs.c.created_at, runs.c.id).where(runs.c.id == after).scalar_subquery()
         statement = statement.where(tuple_(runs.c.created_at, runs.c.id) < last)
     return list(connection.execute(statement.limit(limit)).mappings())
-
-
-# Questions whose searches found a paragraph, the latest search first.
 
 
 class Place(NamedTuple):

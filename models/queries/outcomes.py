@@ -21,7 +21,7 @@ from cotrail.core.money import Usage
 from cotrail.core.questions import GoldParagraph, Paragraph, read_kinds
 from cotrail.evaluation.metrics.metric import QuestionScores
 from cotrail.models.queries.traces import QuestionFacts, read_traced
-from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.records.contents import ParagraphCache
 from cotrail.models.records.projects import project_of
 from cotrail.models.records.questions import read_question_ids
 from cotrail.models.schema.states import QuestionStatus, StepState
@@ -56,7 +56,6 @@ def leading(statuses: Iterable[str]) -> int:
 
 
 _ids = bindparam("ids", type_=ARRAY(BigInteger))
-
 
 _stated = questions.c.weighing["stated"]
 _QUESTIONS = (

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from msgspec import Struct
 
+from cotrail.models.queries.listed_questions import page_of
 from cotrail.models.schema.service_tables import question_summaries as summaries
 from cotrail.models.schema.service_tables import run_summaries
 from cotrail.models.schema.states import QuestionStatus
@@ -77,11 +78,6 @@ class Chosen(Struct, frozen=True, kw_only=True):
     traits: Sequence[Trait] = ()
     statuses: Sequence[QuestionStatus] = ()
     text: str = ""
-
-    @property
-    def by_summary(self) -> bool:
-        """Whether only questions that have ended can be meant."""
-        return bool(self.outcomes or self.causes or self.traits)
 
 
 def read_summarized(connection: sa.Connection, run_ids: Collection[str]) -> dict[str, sa.RowMapping]:
@@ -150,41 +146,21 @@ def list_summarized(
     Apart from that of their places, an order has the questions alone that have ended. counts: of the run; after: the
     page begins behind the question of this id.
     """
-    if chosen.by_summary or (order != "position" and not chosen.statuses):
-        ids = _by_summary(connection, run_id, chosen, counts, order, limit, after)
+    # Only questions that have ended have an outcome, a cause or a trait.
+    ended = chosen.outcomes or chosen.causes or chosen.traits or (order != "position" and not chosen.statuses)
+    if ended:
+        query = sa.select(summaries.c.question_id).where(summaries.c.run_id == run_id, *_conditions(chosen, counts))
+        if chosen.text or chosen.statuses:
+            query = query.join(questions, questions.c.id == summaries.c.question_id).where(*_holding(chosen.text))
+        if chosen.statuses:
+            query = query.where(questions.c.status.in_(chosen.statuses))
+        page = _ordered(query, order, after).limit(limit)
     else:
-        ids = _by_place(connection, run_id, chosen, limit, after)
+        statuses = chosen.statuses or tuple(QuestionStatus)
+        page = page_of([questions.c.id], run_id, statuses, limit, after, *_holding(chosen.text))
+    ids = connection.execute(page).scalars().all()
     rows = {row["id"]: row for row in connection.execute(_ROWS.where(questions.c.id.in_(ids))).mappings()}
     return [rows[each] for each in ids if each in rows]
-
-
-def _by_place(connection: sa.Connection, run_id: str, chosen: Chosen, limit: int, after: int | None) -> Sequence[int]:
-    """The ids in the order of places, by the index of a run's questions by status, whose entries end with them."""
-    pages = []
-    for status in chosen.statuses or QuestionStatus:
-        own = sa.select(questions.c.id).where(questions.c.run_id == run_id, questions.c.status == status)
-        own = own.where(*_holding(chosen.text))
-        behind = own if after is None else own.where(questions.c.id > after)
-        pages.append(behind.order_by(questions.c.id).limit(limit).subquery().select())
-    page = sa.union_all(*pages).subquery()
-    return connection.execute(page.select().order_by(page.c.id).limit(limit)).scalars().all()
-
-
-def _by_summary(
-    connection: sa.Connection,
-    run_id: str,
-    chosen: Chosen,
-    counts: SummaryCounts,
-    order: Order,
-    limit: int,
-    after: int | None,
-) -> Sequence[int]:
-    query = sa.select(summaries.c.question_id).where(summaries.c.run_id == run_id, *_conditions(chosen, counts))
-    if chosen.text or chosen.statuses:
-        query = query.join(questions, questions.c.id == summaries.c.question_id).where(*_holding(chosen.text))
-    if chosen.statuses:
-        query = query.where(questions.c.status.in_(chosen.statuses))
-    return connection.execute(_ordered(query, order, after).limit(limit)).scalars().all()
 
 
 def _ordered(query: sa.Select[Any], order: Order, after: int | None) -> sa.Select[Any]:

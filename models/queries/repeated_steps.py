@@ -17,9 +17,9 @@ from cotrail.core.repeats import REPEAT, Repeat, RepeatedSteps, read_repeat
 from cotrail.core.replay import advance
 from cotrail.errors import BlockedError
 from cotrail.models.queries.runs import RunRecord
-from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.records.contents import ParagraphCache
 from cotrail.models.records.projects import in_project, qualified
-from cotrail.models.records.questions import MOST_REPLAYED, ending, halts_of, question_of, read_question_ids
+from cotrail.models.records.questions import MOST_REPLAYED, binding_of, ending, halts_of, question_of, read_question_ids
 from cotrail.models.records.runs import FindSystem, Runs
 from cotrail.models.records.steps import read_histories
 from cotrail.models.schema.base import recordset
@@ -187,7 +187,7 @@ def _divergence(connection: Connection, row: RowMapping, history: Sequence[Recor
     try:
         plan = runs.plan(connection, row["run_id"])
         halts, system = halts_of(row), plan.open(question_of(row), runs.find_system)
-        outcome = advance(system, halts.seen_by_system(history), plan.binding, halts.halt)
+        outcome = advance(system, halts.seen_by_system(history), binding_of(row, plan), halts.halt)
     except BlockedError as error:
         return str(error)
     if not isinstance(outcome, Finished | Failed):

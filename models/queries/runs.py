@@ -9,7 +9,7 @@ from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, RowMapping, Text, and_, cast, exists, func, not_, or_, select, tuple_
 
 from cotrail.common.nearest import guess
-from cotrail.core.binding import FURTHER_CORPUS, read_corpora
+from cotrail.core.binding import EMBEDDING, FURTHER_CORPUS, read_corpora
 from cotrail.core.repeats import REPEAT
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.models.records.budgets import stopped_runs
@@ -190,7 +190,8 @@ def resolve_run(connection: Connection, text: str) -> str:
     if not text:  # every id begins so
         raise UnknownNameError("the run's id is empty; `cotrail runs` lists them")
     if text == LATEST:
-        newest = select(runs.c.id).where(*in_project(connection, runs)).order_by(*_NEWEST).limit(1)
+        submitted = runs.c.system != EMBEDDING, *in_project(connection, runs)
+        newest = select(runs.c.id).where(*submitted).order_by(*_NEWEST).limit(1)
         if found := connection.execute(newest).scalar():
             return str(found)
         raise UnknownNameError("there is no run yet; `cotrail submit` begins one")
@@ -206,6 +207,11 @@ def resolve_run(connection: Connection, text: str) -> str:
         raise InputError(f"{text!r} {listing}; {'give an id, or ' if by_name and not whole else ''}{advice}")
     meant = guess(text, _newest_names(connection))
     raise UnknownNameError(f"there is no run {text!r}{meant}; `cotrail runs` lists them")
+
+
+def tagged(connection: Connection, tag: str) -> list[str]:
+    """Return the ids of the newest few runs with this tag."""
+    return _found(connection, runs.c.id.in_(select(run_labels.c.run_id).where(run_labels.c.tags.contains([tag]))))
 
 
 def _found(connection: Connection, condition: ColumnElement[bool]) -> list[str]:

@@ -124,7 +124,9 @@ def read_spent(connection: sa.Connection, run_id: str) -> Spent:
     """Return what a run spent on language models so far: adopted steps cost it nothing."""
     row = connection.execute(_PRICED, {"run": run_id}).one()
     prices = read_prices({PRICES: row.prices or {}})
-    return spent(read_usage(connection, run_id, thresholds(prices)), prices, {MODEL: row.model_name})
+    above = thresholds(prices)
+    rows = connection.execute(_USAGE, {"run": run_id, "above": list(above)}).mappings()
+    return spent([_rated(each, above) for each in rows], prices, {MODEL: row.model_name})
 
 
 def read_spent_by_question(connection: sa.Connection, run_id: str, ids: Sequence[int]) -> dict[int, Spent]:
@@ -143,12 +145,6 @@ def has_prices(connection: sa.Connection, run_id: str) -> bool:
     return bool(connection.execute(_PRICED, {"run": run_id}).one().prices)
 
 
-def read_usage(connection: sa.Connection, run_id: str, above: Sequence[int] = ()) -> list[RatedUsage]:
-    """Return the usage of a run's language models, by role and by lengths of prompts; above: those lengths, sorted."""
-    rows = connection.execute(_USAGE, {"run": run_id, "above": list(above)}).mappings()
-    return [_rated(row, above) for row in rows]
-
-
 def _rated(row: sa.RowMapping, above: Sequence[int]) -> RatedUsage:
     return RatedUsage(
         role=row["role"],
@@ -157,8 +153,7 @@ def _rated(row: sa.RowMapping, above: Sequence[int]) -> RatedUsage:
     )
 
 
-_usage_run = sa.bindparam("run", type_=sa.Text)
-_PRICED = sa.select(runs.c.provenance[PRICES].label("prices"), runs.c.model_name).where(runs.c.id == _usage_run)
+_PRICED = sa.select(runs.c.provenance[PRICES].label("prices"), runs.c.model_name).where(runs.c.id == _run)
 _role = sa.func.coalesce(steps.c.request["model"].astext, MODEL)
 
 
@@ -201,7 +196,7 @@ def _usage(of: sa.ColumnElement[bool], *by: str) -> sa.Select[Any]:
     return sa.select(*groups, sa.func.count().label("calls"), *totals).group_by(*groups).order_by(*groups)
 
 
-_USAGE = _usage(steps.c.run_id == _usage_run)
+_USAGE = _usage(steps.c.run_id == _run)
 _USAGE_BY_QUESTION = _usage(
     steps.c.question_id == sa.func.any(sa.bindparam("ids", type_=ARRAY(sa.BigInteger))), "question_id"
 )

@@ -6,9 +6,8 @@ import msgspec
 from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, distinct, exists, func, not_, select
 
-from cotrail.core.history import FORK, GIVEN
+from cotrail.core.history import FORK, GIVEN, Irregularities
 from cotrail.core.results import Failure
-from cotrail.evaluation.plans.plan import Irregularities
 from cotrail.models.schema.states import AttemptOutcome, QuestionStatus, StepState
 from cotrail.models.schema.tables import attempts, questions, steps
 
@@ -106,9 +105,6 @@ def read_seal(connection: Connection, question_id: int, sequence: int) -> StepSe
     )
 
 
-# What of a run is sealed, and since when.
-
-
 class SealedQuestions(Struct, frozen=True, kw_only=True):
     """The questions of a run: how many there are, how many are sealed, and when the first and the last one were."""
 
@@ -131,7 +127,6 @@ def read_sealed_questions(connection: Connection, run_id: str) -> SealedQuestion
 
 
 # What happened to a run's questions apart from their being answered: cancelled, failed and tried again, taken over.
-
 
 _run: ColumnElement[str] = bindparam("run")
 _of_run = questions.c.run_id == _run

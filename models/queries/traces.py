@@ -14,7 +14,7 @@ from sqlalchemy.exc import NoResultFound
 from cotrail.audit.records import UNREADABLE
 from cotrail.core.actions.generate import Prompted, seen_prompt
 from cotrail.core.actions.kind import UnreadAction, UnreadResult, digests_in
-from cotrail.core.actions.registry import KINDS, finds_paragraphs
+from cotrail.core.actions.registry import KINDS
 from cotrail.core.demonstrations import Stored
 from cotrail.core.edits import StepEdit, edited, read_edit
 from cotrail.core.history import by_failure
@@ -22,17 +22,16 @@ from cotrail.core.questions import GoldParagraph, Hit, JudgedAnswer, Paragraph, 
 from cotrail.core.results import Failure, Generated, Result, Retrieved
 from cotrail.core.system import Action
 from cotrail.errors import CotrailError, InputError, UnknownNameError, UnreadableError
-from cotrail.models.records.contents import read_demonstrations
-from cotrail.models.records.paragraphs import ParagraphCache, hits_column, read_result
+from cotrail.models.records.contents import ParagraphCache, read_demonstrations
 from cotrail.models.records.projects import in_project
 from cotrail.models.records.questions import read_question_ids
+from cotrail.models.records.steps import HITS, read_result
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.models.schema.tables import attempts, questions, runs, sentences, steps
 
 CHUNK_QUESTIONS = 100
 """The number of questions read at once."""
 
-_HITS = hits_column(filter(finds_paragraphs, KINDS))
 _COLUMNS = ("sequence", "kind", "state", "worker", "attempts", "milliseconds", "started_at", "finished_at")
 
 
@@ -170,7 +169,7 @@ def rebuild_prompt(connection: Connection, run_id: str, key: str, sequence: int)
 
 def _rendered(connection: Connection, question_id: int, key: str, sequence: int) -> str:
     condition = steps.c.question_id == question_id
-    columns = (steps.c.kind, steps.c.request, steps.c.result, steps.c.edit, _HITS)
+    columns = (steps.c.kind, steps.c.request, steps.c.result, steps.c.edit, HITS)
     query = select(*columns).where(condition, steps.c.sequence == sequence)
     row = connection.execute(query).mappings().one_or_none()
     if row is None:
@@ -245,7 +244,10 @@ def _question(row: RowMapping, traced: Sequence[TracedStep], sentences: Sequence
     for step in traced:
         for hit in step.hits:
             # Of several searches that found a paragraph, the first one counts.
-            collected.setdefault(hit.paragraph.digest, _collected(hit, step))
+            found = Collected(
+                paragraph=hit.paragraph, step=step.sequence, query=step.query or "", rank=hit.rank, score=hit.score
+            )
+            collected.setdefault(hit.paragraph.digest, found)
     digests = row["collected"] if row["collected"] is not None else _collected_so_far(traced)
     reason = msgspec.convert(row["reason"], Failure | None)
     failed = by_failure(reason) if reason and row["status"] == QuestionStatus.FAILED else ""
@@ -265,12 +267,6 @@ def _question(row: RowMapping, traced: Sequence[TracedStep], sentences: Sequence
         details=row["weighing"],
         ended_by=row["ended_by"] or failed,
         judged=msgspec.convert(row["judged"] or (), tuple[JudgedAnswer, ...]),
-    )
-
-
-def _collected(hit: Hit, step: TracedStep) -> Collected:
-    return Collected(
-        paragraph=hit.paragraph, step=step.sequence, query=step.query or "", rank=hit.rank, score=hit.score
     )
 
 
@@ -297,7 +293,7 @@ def _read_steps(
 ) -> dict[int, list[TracedStep]]:
     executions = select(func.count()).where(attempts.c.step_id == steps.c.id).correlate(steps).scalar_subquery()
     query = (
-        select(steps, executions.label("attempts"), _HITS)
+        select(steps, executions.label("attempts"), HITS)
         .where(steps.c.question_id.in_(ids), *conditions)
         .order_by(steps.c.question_id, steps.c.sequence)
     )

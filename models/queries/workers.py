@@ -80,8 +80,6 @@ def read_maintenance(connection: Connection) -> list[MaintenanceSession]:
     return listed
 
 
-# Pace of runs: how many of their questions ended lately.
-
 PACE_SECONDS = 600
 """The time over which it is measured."""
 

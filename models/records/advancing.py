@@ -12,7 +12,7 @@ from operator import is_
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlalchemy import Connection, RowMapping
+from sqlalchemy import Connection, RowMapping, text
 
 from cotrail.audit.records import head_of
 from cotrail.core.actions.generate import Prompted
@@ -20,19 +20,29 @@ from cotrail.core.actions.registry import kind_of
 from cotrail.core.demonstrations import Demonstrations
 from cotrail.core.history import Failed, Finished, Halts, Next, Raised, Recorded, Step
 from cotrail.core.questions import Paragraph
-from cotrail.core.replay import Replay
+from cotrail.core.replay import MOST_SECONDS, Replay
 from cotrail.core.results import Retrieved
 from cotrail.errors import BlockedError
 from cotrail.models.records.budgets import BudgetCheck
-from cotrail.models.records.contents import save_demonstrations, save_paragraphs
-from cotrail.models.records.paragraphs import ParagraphCache
-from cotrail.models.records.questions import blocking, ending, halts_of, lock_questions, question_of, record_endings
+from cotrail.models.records.contents import ParagraphCache, save_demonstrations, save_paragraphs
+from cotrail.models.records.questions import (
+    binding_of,
+    blocking,
+    ending,
+    halts_of,
+    lock_questions,
+    question_of,
+    record_endings,
+)
 from cotrail.models.records.runs import RunPlan, Runs
 from cotrail.models.records.steps import Dispatch, History, NewStep, read_histories, record_steps
 from cotrail.models.schema.base import Rows, insert_rows
 from cotrail.models.schema.database import reason_of, refused
 from cotrail.models.schema.states import StepState
 from cotrail.models.schema.tables import made_paragraphs
+
+_PATIENT = text(f"SET LOCAL idle_in_transaction_session_timeout = '{round(2 * MOST_SECONDS)}s'")
+"""Code of others may take longer than transactions may idle; said before each question, where idling begins again."""
 
 _NEW_REFERENCES = insert_rows(made_paragraphs, "question_id", "digest").on_conflict_do_nothing()
 
@@ -185,6 +195,8 @@ def advance_questions(
         head = head_of(row["opened"], history.digests)
         try:
             plan = runs.plan(connection, row["run_id"])
+            if plan.is_others:
+                connection.execute(_PATIENT)
             begin, halts = partial(_replay, plan, row, runs), halts_of(row)
             outcome = cache.advance(row["id"], history, begin, halts)
             # A question that a budget has ended already is on its way to its answer, and isn't ended again.
@@ -214,7 +226,7 @@ def advance_questions(
 
 
 def _replay(plan: RunPlan, row: RowMapping, runs: Runs) -> Replay:
-    return Replay(plan.open(question_of(row), runs.find_system), plan.binding, watched=plan.is_others)
+    return Replay(plan.open(question_of(row), runs.find_system), binding_of(row, plan), watched=plan.is_others)
 
 
 def _continues(earlier: History, history: History) -> bool:

@@ -176,7 +176,6 @@ _HALT = sa.update(questions).where(questions.c.id == _halts.c.id).values(halted=
 IN_A_ROW = 20
 """The number of questions blocked by one cause in a row after which no further ones are admitted."""
 
-
 OF_THE_RECORD = (ReplayMismatchError, UnreadableError)
 """What blocks a question on whichever host; everything else is about what the host of this process has."""
 
@@ -282,7 +281,7 @@ def check_quota(connection: sa.Connection, quota: Quota, provenances: Iterable[M
     if quota.open_questions is not None:
         _check_open_questions(connection, quota.open_questions)
     if quota.money is not None:
-        if any(each.get(PRICES) and _budget(each) is None for each in provenances):
+        if any(each.get(PRICES) and each.get(BUDGETS, {}).get("run", {}).get("money") is None for each in provenances):
             raise InputError(
                 "the project's money is limited, so a run whose models cost any needs a budget of money for the whole "
                 "run (`run_budget`, or `question_budget` of a question that is asked alone); it is set aside for the "
@@ -316,10 +315,6 @@ def _check_money(connection: sa.Connection, most: Decimal) -> None:
             f"the project {project} would spend up to {dollars(money)}, and may spend {dollars(most)}; give the run a "
             "smaller budget, cancel another one, or ask for a larger quota"
         )
-
-
-def _budget(provenance: Mapping[str, Any]) -> Any:
-    return provenance.get(BUDGETS, {}).get("run", {}).get("money")
 
 
 def _quota(row: Any) -> Quota:

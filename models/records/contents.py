@@ -1,6 +1,9 @@
-"""Contents that steps refer to by digest: paragraphs and demonstrations, each stored once."""
+"""Contents that steps refer to by digest, paragraphs and demonstrations, each stored once.
 
-from collections.abc import Mapping
+A digest always names the same text, so a process reads each paragraph once.
+"""
+
+from collections.abc import Iterable, Mapping
 
 import msgspec
 from sqlalchemy import TEXT, Connection, Executable, bindparam, func, select
@@ -67,3 +70,46 @@ def _store(connection: Connection, insert: Executable, lock: Executable, rows: R
         if there := [row["digest"] for row in rows if row["digest"] not in stored]:
             stored.update(connection.execute(lock, {"digests": there}).scalars())
         rows = [row for row in rows if row["digest"] not in stored]
+
+
+MOST_CACHED_PARAGRAPHS = 15_000
+"""The largest number of paragraphs kept, in addition to those needed at once. Half of it is what five hundred questions
+collect, and a process rarely has more questions than that under way."""
+
+_joined_digests = func.string_to_array(
+    bindparam("digests", type_=TEXT), " "
+)  # sent as one text: psycopg is slow at lists
+_READ = select(paragraphs.c.digest, paragraphs.c.title, paragraphs.c.text).where(
+    paragraphs.c.digest == func.any(_joined_digests)
+)
+
+
+class ParagraphCache:
+    """Paragraphs by digest. The digest is also their id, as no corpus is asked. most: the largest number kept."""
+
+    def __init__(self, most: int = MOST_CACHED_PARAGRAPHS) -> None:
+        self._most = most
+        self._known: dict[str, Paragraph] = {}
+
+    @property
+    def known(self) -> Mapping[str, Paragraph]:
+        """The cached paragraphs. Some may have been pruned since, or stored by a transaction that was rolled back."""
+        return self._known
+
+    def read(self, connection: Connection, digests: Iterable[str]) -> Mapping[str, Paragraph]:
+        """Return all cached paragraphs, after reading those of these digests that are stored."""
+        needed, cached = set(digests), self._known
+        if len(cached) > self._most:
+            # A new dict rather than deletions: threads that were handed the old mapping may still look into it.
+            lately = list(cached)[-self._most // 2 :]
+            cached = self._known = {digest: cached[digest] for digest in (*lately, *needed) if digest in cached}
+        missing = sorted(needed.difference(cached))
+        if missing:
+            for digest, title, text in connection.execute(_READ, {"digests": " ".join(missing)}):
+                cached[digest] = Paragraph(id=digest, title=title, text=text)
+        return cached
+
+    def add(self, stored: Mapping[str, Paragraph]) -> None:
+        """Add paragraphs, by digest, that this process has stored, so that they needn't be read."""
+        for digest, paragraph in stored.items():
+            self._known[digest] = Paragraph(id=digest, title=paragraph.title, text=paragraph.text)

@@ -94,9 +94,6 @@ def _remove_old(connection: Connection) -> None:
     )
 
 
-# Rows of jobs, as records.
-
-
 class JobFacts(Struct, frozen=True, kw_only=True):
     """How a job stands; progress: how many paragraphs, or questions, are done.
 

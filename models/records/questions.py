@@ -12,11 +12,13 @@ from msgspec import Struct
 from sqlalchemy import ColumnElement, Connection, RowMapping, Text, bindparam, case, column, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from cotrail.core.binding import Binding
 from cotrail.core.history import Failed, Finished, Halts, ended_by
 from cotrail.core.questions import GoldParagraph, JudgedAnswer, Question, read_kinds
 from cotrail.core.results import Failure
 from cotrail.errors import BlockedError
 from cotrail.models.records.budgets import reason_here
+from cotrail.models.records.runs import RunPlan
 from cotrail.models.schema.base import Rows, recordset
 from cotrail.models.schema.seals import question_digest
 from cotrail.models.schema.states import QuestionStatus
@@ -36,7 +38,7 @@ def read_question_ids(connection: Connection, run_id: str) -> "array[int]":
 MOST_REPLAYED = 100
 """The largest number of questions replayed in a row: their transaction is idle meanwhile, and mustn't be for long."""
 
-_ASKED = ("id", "run_id", "key", "text", "answers", "pinned", "evidence", "judged", "opened", "halted")
+_ASKED = ("id", "run_id", "key", "text", "answers", "pinned", "evidence", "judged", "kind", "opened", "halted")
 _LOCK = (
     select(*(questions.c[name] for name in _ASKED))
     .where(questions.c.id == func.any(bindparam("ids", type_=ARRAY(questions.c.id.type))))
@@ -84,6 +86,11 @@ def question_of(row: RowMapping) -> Question:
     )
 
 
+def binding_of(row: RowMapping, plan: RunPlan) -> Binding:
+    """Return what decides the results of a question; its system doesn't see the kinds, which may say the answer."""
+    return plan.bound(row["key"], read_kinds(row["kind"]))
+
+
 def halts_of(row: RowMapping) -> Halts:
     """Return where budgets ended a question."""
     return msgspec.convert(row["halted"] or {}, Halts)
@@ -119,9 +126,6 @@ def record_endings(connection: Connection, endings: Rows) -> None:
 def _end(question_id: int, status: QuestionStatus, **columns: Any) -> dict[str, Any]:
     empty = dict.fromkeys(name for name in _ENDS if name != "status")
     return {"id": question_id, "status": status, **empty, **columns}
-
-
-# Questions in lists.
 
 
 class QuestionInList(Struct, frozen=True, kw_only=True):

@@ -9,10 +9,11 @@ from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Connection, select
 from sqlalchemy.dialects.postgresql import insert
 
-from cotrail.core.binding import NAMES, SYSTEM_SOURCE, Binding, name_in, read_binding
+from cotrail.core.binding import FILTER, NAMES, SYSTEM_SOURCE, Binding, filter_of, name_in, read_binding
 from cotrail.core.budgets import NO_BUDGETS, Budgets
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.money import Prices
@@ -28,6 +29,9 @@ PRICES, BUDGETS = "prices", "budgets"
 
 READING = "reading"
 """The key of a run's provenance under which there is how its file of questions is read."""
+
+IMPORTED = "imported"
+"""The key of a run's provenance under which one that was imported names its file; nothing shows what happened there."""
 
 STAND_INS = "instead"
 """The key of a run's provenance under which it says what it has in place of the paper's."""
@@ -53,6 +57,9 @@ class Spec(Protocol):
 
 FindSystem = Callable[[str, int], Spec]
 """Returns the system of that name and version; raises UnknownNameError, UnknownVersionError."""
+
+Bring = Callable[[str, Mapping[str, str]], None]
+"""Keeps the text of the system of that name, as its run recorded it, for `FindSystem` to find."""
 
 
 class RunBasics(Struct, frozen=True, kw_only=True):
@@ -116,6 +123,11 @@ class RunPlan(RunBasics, frozen=True, kw_only=True):
         name: str = getattr(self, NAMES[role]) if role in NAMES else name_in(self.binding.pins.get(role, ""))
         return name
 
+    def bound(self, question: str, kinds: Mapping[str, str]) -> Binding:
+        """What decides the results of one question; raises InputError where the filter needs a kind that it lacks."""
+        filter_ = filter_of(self.binding.pins.get(FILTER, ""), kinds, question)
+        return replace(self.binding, pins=self.binding.pins | {FILTER: filter_}) if filter_ else self.binding
+
     def open(self, question: Question, find_system: FindSystem) -> Callable[[], System]:
         """Return what starts the run's system on a question; raises UnknownVersionError where this process lacks it."""
         spec = find_system(self.system, self.system_version)
@@ -135,10 +147,14 @@ def read_prices(provenance: Mapping[str, Any]) -> Prices:
 
 
 class Runs:
-    """Cache of run plans and demonstrations. Safe to share between threads: at worst, two read the same row."""
+    """Cache of run plans and demonstrations. Safe to share between threads: at worst, two read the same row.
 
-    def __init__(self, find_system: FindSystem) -> None:
+    bring: takes over systems of files that the store has; None where this process runs none that it lacks.
+    """
+
+    def __init__(self, find_system: FindSystem, bring: Bring | None = None) -> None:
         self.find_system = find_system
+        self._bring = bring
         self._plans: dict[str, RunPlan] = {}
         self._demonstrations: dict[str, Demonstrations] = {}
 
@@ -158,6 +174,8 @@ class Runs:
         row = connection.execute(select(Run.__table__).where(Run.id == run_id)).mappings().one_or_none()
         if row is None:
             raise UnknownNameError(f"there is no run {run_id!r}; `cotrail runs` lists them")
+        if self._bring is not None and (text := row["provenance"].get("source")):
+            self._bring(row["system"], text)
         return RunPlan(
             **{name: row[name] for name in RunBasics.__struct_fields__},
             shots={
@@ -205,8 +223,8 @@ def check_name(connection: Connection, name: str) -> None:
     begun = select(runs.c.id).where(runs.c.id.startswith(name, autoescape=True), *in_project(connection, runs))
     if other := connection.execute(begun.order_by(runs.c.created_at.desc()).limit(1)).scalar():
         raise InputError(
-            f"{name!r} can't be a run's name, as the id of run {other} {'is' if other == name else 'begins with'} it: "
-            "RUN would mean either; choose another name"
+            f"{name!r} can't be a run's name: ids of runs begin with it, as {other} does, and RUN would mean any of "
+            "these; choose another name"
         )
 
 

@@ -7,21 +7,23 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 from msgspec import Struct
-from sqlalchemy import BigInteger, Connection, RowMapping, column, func, select, true
+from sqlalchemy import BigInteger, Connection, RowMapping, case, column, func, select, true
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
+from cotrail.core.actions.kind import ActionKind
 from cotrail.core.actions.registry import KINDS, finds_paragraphs, kind_of
 from cotrail.core.history import GIVEN, Recorded, Step
-from cotrail.core.questions import Paragraph
-from cotrail.core.results import Failure
-from cotrail.models.records.paragraphs import ParagraphCache, hits_column, read_result
+from cotrail.core.questions import Hit, Paragraph
+from cotrail.core.results import Failure, Result, Retrieved
+from cotrail.models.records.contents import ParagraphCache
 from cotrail.models.records.runs import RunPlan
 from cotrail.models.schema.base import insert_rows, recordset
 from cotrail.models.schema.states import StepState
-from cotrail.models.schema.tables import ASKED, SERVED, questions, steps
+from cotrail.models.schema.tables import ASKED, SERVED, paragraph_sets, questions, steps
 
 LONGEST_ID = 100
 """Characters of a question's id that a message shows."""
@@ -123,10 +125,36 @@ def _row(new: NewStep) -> dict[str, object]:
     }
 
 
-_HITS = hits_column(filter(finds_paragraphs, KINDS))
+_HIT = (paragraph_sets.c.digest, paragraph_sets.c.paragraph_id, paragraph_sets.c.score)
+_FOUND = (
+    select(func.jsonb_agg(aggregate_order_by(func.jsonb_build_array(*_HIT), paragraph_sets.c.rank)))
+    .where(paragraph_sets.c.step_id == steps.c.id)
+    .correlate(steps)
+    .scalar_subquery()
+)
+HITS = case((steps.c.kind.in_(filter(finds_paragraphs, KINDS)), _FOUND)).label("hits")
+"""What a step found, in the order of rank: digest, id in the corpus and score of each paragraph."""
 
-RECORD = (steps.c.kind, steps.c.fingerprint, steps.c.state, steps.c.result, steps.c.failure, steps.c.worker, _HITS)
+RECORD = (steps.c.kind, steps.c.fingerprint, steps.c.state, steps.c.result, steps.c.failure, steps.c.worker, HITS)
 """The columns of a step that `read_records` needs."""
+
+
+def read_result(kind: ActionKind[Any, Any], row: RowMapping, contents: Mapping[str, Paragraph]) -> Result:
+    """Return the result of a row of result and `HITS`; raises what reading a damaged record does."""
+    if kind.finds_paragraphs:
+        lists = Retrieved.read_lists(row["result"])
+        hits = (
+            Hit(
+                paragraph=Paragraph(id=paragraph_id, title=contents[digest].title, text=contents[digest].text),
+                rank=rank,
+                score=float(score),
+                lists=lists[rank - 1] if rank <= len(lists) else (),
+            )
+            for rank, (digest, paragraph_id, score) in enumerate(row["hits"] or (), start=1)
+        )
+        return Retrieved(hits=tuple(hits))
+    result: Result = msgspec.convert(row["result"], kind.result)
+    return result
 
 
 class History(Struct, frozen=True, kw_only=True):

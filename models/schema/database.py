@@ -222,12 +222,13 @@ def reason_of(error: BaseException) -> str:
 # What to do about a database that refuses or doesn't answer, in the words of the person who set its address.
 
 NOT_LET_IN = (
-    "password authentication failed",
-    "no password supplied",
-    "no pg_hba.conf entry",
-    "authentication failed for user",
-    "is not permitted to log in",
-    "permission denied for database",
+    *(
+        "password authentication failed",
+        "no password supplied",
+        "no pg_hba.conf entry",
+        "authentication failed for user",
+    ),
+    *("is not permitted to log in", "permission denied for database"),
 )
 """Parts of what a server says to a role that it doesn't let in."""
 

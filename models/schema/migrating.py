@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from msgspec import Struct
 from psycopg.errors import DeadlockDetected
-from sqlalchemy import Column, Connection, Select, Table, exists, func, select, update
+from sqlalchemy import Connection, exists, func, select, update
 from tenacity import retry, retry_if_exception_cause_type, stop_after_attempt
 
 from cotrail.errors import InputError
@@ -30,14 +30,11 @@ def renumber(connection: Connection) -> None:
     Where there are none, which is found by one look into an index for each run, nothing is written.
     """
     for table, column in ((steps, steps.c.ended_in), (questions, questions.c.changed_in)):
-        for run in connection.execute(_runs_ahead(table, column)).scalars().all():
+        with_some = select(runs.c.id).where(exists().where(table.c.run_id == runs.c.id, column > _CURRENT))
+        for run in connection.execute(with_some).scalars().all():
             amending(connection)
             ahead = table.c.run_id == run, column > _CURRENT
             connection.execute(update(table).where(*ahead).values({column: _CURRENT}))
-
-
-def _runs_ahead(table: Table, column: Column[int]) -> Select[str]:
-    return select(runs.c.id).where(exists().where(table.c.run_id == runs.c.id, column > _CURRENT))
 
 
 DEADLOCK_TRIES = 10

@@ -310,20 +310,9 @@ class CauseLabel(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=now)
 
 
+_ROWS = (Experiment, Run, Question, Step, Attempt, Sentence, Paragraph, ParagraphSet, DemonstrationSet, Annotation)
 experiments, runs, questions, steps, attempts, sentences, paragraphs, paragraph_sets, demonstrations, annotations = (
-    cast(Table, table.__table__)
-    for table in (
-        Experiment,
-        Run,
-        Question,
-        Step,
-        Attempt,
-        Sentence,
-        Paragraph,
-        ParagraphSet,
-        DemonstrationSet,
-        Annotation,
-    )
+    cast(Table, each.__table__) for each in _ROWS
 )
 """The same as SQLAlchemy Core tables, for statements over many rows."""
 run_consumption = cast(Table, RunConsumption.__table__)

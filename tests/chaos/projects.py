@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from cotrail.client.transport import RemoteTransport
 from cotrail.services.actor import Scope
-from cotrail.services.library.file_references import read_reference
+from cotrail.services.library.named_files import read_reference
 from tests.conftest import wait_until
 from tests.faults.stacked import SAMPLE, Cotrail
 

@@ -62,9 +62,8 @@ def stacked(home: Path, variables: Mapping[str, str] = {}, *, supervised: bool =
         command = COTRAIL if supervised or arguments[0] != "up" else UNSUPERVISED
         if arguments[0] == "up":
             lay_cluster(home)
-        done = subprocess.run(
-            [*command, *arguments], env=environment | changes, cwd=ROOT, capture_output=True, text=True
-        )
+        call = [*command, *arguments]
+        done = subprocess.run(call, env=environment | changes, cwd=ROOT, capture_output=True, text=True)
         shown = arguments[0] == "stack" and done.returncode == BROKEN_STACK  # a worker on demand may be starting
         assert done.returncode == 0 or shown, done.stderr + done.stdout
         return done.stdout

@@ -112,7 +112,10 @@ def check_commands(home: Path, cotrail: Cotrail, run: str) -> None:
     forked = json.loads(cotrail("fork", run, "--set", "retriever=dense", "--json"))["run"]
     cotrail("watch", forked)
     assert "dense" in cotrail("show", forked)
+    plain = json.loads(cotrail("fork", run, "--set", "rerank=none", "--json"))["run"]
+    cotrail("watch", plain)
+    assert not [step for step in json.loads(cotrail("trace", plain, "1", "--json"))["steps"] if step["kind"] == "rate"]
     cotrail("corpora", "remove", "dense", "--yes")
-    for each in (run, forked):
+    for each in (run, forked, plain):
         cotrail("replay", each)
         cotrail("audit", "verify", each)

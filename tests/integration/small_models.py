@@ -4,8 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from cotrail.engines.model_folders import METADATA
 from cotrail.errors import TransientStepError
 
 SPECIAL = ["[CLS]", "[PAD]", "[SEP]", "[UNK]"]  # padding as RoBERTa has it, whose places begin behind it
@@ -63,6 +65,21 @@ def saved(path: Path, model: Any, words: Any) -> Path:
     model.save_pretrained(path)
     words.save_pretrained(path)
     return path
+
+
+def colbert(folder: Path, **trained: Any) -> Path:
+    """As ColBERTv2's checkpoint is: BERT with a projection, and a file of how it was trained."""
+    from transformers import BertConfig
+
+    from cotrail.engines.rating.late_interaction import ColBert
+
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = {"dim": 8, "query_maxlen": 12, "doc_maxlen": 20, "query_token_id": "[UNK]", "doc_token_id": "salt"}
+    (folder / METADATA).write_bytes(msgspec.json.encode(settings | trained | {"checkpoint": "colbert-ir/colbertv2.0"}))
+    words = tokenizer("bert")
+    words.mask_token = "north"
+    words.model_max_length = LONGEST
+    return saved(folder, ColBert(BertConfig(**SIZES, name_or_path=str(folder))), words)
 
 
 def several_passes(

@@ -1,6 +1,6 @@
 """Workers by hand: steps are claimed, carried out and committed without Celery, at no cost."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,6 +30,8 @@ from cotrail.models.schema.states import StepState
 from cotrail.models.schema.tables import steps
 from cotrail.systems.registry import find_system
 from cotrail.tasks.runtime import Runtime
+from cotrail.tasks.step import carry_out, perform
+from tests.conftest import Eventually
 
 STEPS = 7
 """Steps of a question."""
@@ -120,3 +122,14 @@ def close_runs(engine: Engine) -> list[str]:
     with engine.begin() as connection:
         due = runs_to_close(connection)
     return [run_id for run_id in due if close_run(engine, run_id)]
+
+
+def carry_out_all(sent: list[Dispatch], ended: Callable[[], bool], eventually: Eventually) -> None:
+    """Carries out what was sent, and what follows from it, until the question has ended."""
+
+    def has_ended() -> bool:
+        while sent:
+            perform(sent.pop(0), carry_out)
+        return ended()
+
+    eventually(has_ended, "the question has ended")

@@ -86,6 +86,7 @@ SHARED = {
     "step",
     "system",
     "upload",
+    "view",
 }
 """The others: what all have, what grants decide, and parts of what is named before."""
 

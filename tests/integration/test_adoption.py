@@ -20,7 +20,7 @@ from cotrail.models.execution.adoption import find_twins
 from cotrail.models.execution.leases import Claim
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.execution.recovery import expire_leases
-from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.records.contents import ParagraphCache
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import attempts, questions, runs, steps
 from cotrail.systems.registry import find_system

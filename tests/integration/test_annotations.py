@@ -26,13 +26,13 @@ from cotrail.evaluation.experiments.ircot.cells import CellResult, ExampleChain
 from cotrail.evaluation.experiments.ircot.paper import read_cell
 from cotrail.evaluation.experiments.ircot.tables import examples
 from cotrail.evaluation.metrics.factual_errors import SentenceMark, factual_errors
-from cotrail.models.commands.annotating import forget_annotation, record_annotations
+from cotrail.models.commands.annotating import forget, record
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.leases import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.annotations import read_annotations, read_chains, read_marks
 from cotrail.models.queries.runs import read_run
-from cotrail.services.runs.recorded import recorded_run
+from cotrail.services.runs.conducting import recorded_run
 from cotrail.systems.registry import find_system
 from tests.integration.stepping import unsent
 from tests.unit.made_results import line, made
@@ -144,7 +144,7 @@ def test_marks_are_stored_with_who_and_when_and_a_second_one_replaces_the_first(
         [mark("q0", 1, "untrue", note="No."), mark("q0", 0, "true")],
     ):
         with engine.begin() as connection:
-            record_annotations(connection, "run", marks)
+            record(connection, "run", marks)
     assert stored(engine) == [("q0", 0, "ann", True, ""), ("q0", 1, "ann", False, "No.")]
     with engine.connect() as connection:
         first, second = read_marks(connection, "run")
@@ -156,11 +156,9 @@ def test_marks_are_stored_with_who_and_when_and_a_second_one_replaces_the_first(
 def test_annotators_have_marks_of_their_own(engine: Engine, finished: Begun) -> None:
     finished()
     with engine.begin() as connection:
-        record_annotations(
-            connection, "run", [mark("q0", 0, "true"), mark("q0", 0, "untrue", "bob"), mark("q1", 1, "untrue")]
-        )
-        record_annotations(connection, "run", [mark("q0", 1, "true"), mark("q0", 0, "true", "cem")])
-        forget_annotation(connection, "run", mark("q1", 1, "true"))
+        record(connection, "run", [mark("q0", 0, "true"), mark("q0", 0, "untrue", "bob"), mark("q1", 1, "untrue")])
+        record(connection, "run", [mark("q0", 1, "true"), mark("q0", 0, "true", "cem")])
+        forget(connection, "run", SentenceMark, "q1", position=1, annotator="ann")
         assert [each.is_true for each in read_marks(connection, "run", "bob")] == [False]
     assert errors(engine) == {"q0": False}
 
@@ -170,7 +168,7 @@ def test_a_mark_of_a_question_that_the_run_has_not_is_refused_and_nothing_is_sto
 ) -> None:
     finished()
     with pytest.raises(UnknownNameError, match="no question 'q9'"), engine.begin() as connection:
-        record_annotations(connection, "run", [mark("q0", 0, "true"), mark("q9", 0, "true")])
+        record(connection, "run", [mark("q0", 0, "true"), mark("q9", 0, "true")])
     assert stored(engine) == []
 
 
@@ -208,7 +206,7 @@ def test_the_chains_of_the_first_questions_that_tell_systems_apart_are_read_with
     systems: tuple[str, ...] = ("no-retrieval", "one-step", "ircot")
     runs = [finished(system, asked=5, system=system, reader="cot") for system in systems]
     with engine.begin() as connection:
-        record_annotations(connection, "one-step", [mark("q2", 0, "true"), mark("q2", 1, "untrue")])
+        record(connection, "one-step", [mark("q2", 0, "true"), mark("q2", 1, "untrue")])
     results = [
         replace(made(line(system, reader="cot"), [0, 1, 0, 0, 0] if system != "ircot" else [1] * 5), run=run)
         for run, system in zip(runs, systems, strict=True)

@@ -60,6 +60,19 @@ def test_what_is_not_sealed_yet_is_said(cotrail: Cotrail) -> None:
     assert "digest" not in said.stdout
 
 
+def test_a_run_sealed_later_is_waited_for(store: Engine, cotrail: Cotrail, monkeypatch: pytest.MonkeyPatch) -> None:
+    digest, change = digest_of(store, SECOND), text("UPDATE runs SET digest = :digest WHERE id = :run")
+
+    def seal(digest: str | None) -> None:
+        with store.begin() as connection:
+            amending(connection)
+            connection.execute(change, {"digest": digest, "run": SECOND})
+
+    seal(None)
+    monkeypatch.setattr("time.sleep", lambda seconds: seal(digest))
+    assert cotrail("audit", "verify", SECOND).exit_code == 0
+
+
 def test_a_digest_that_was_noted_down_is_held_against_the_run(store: Engine, cotrail: Cotrail) -> None:
     noted = digest_of(store, FIRST)
     assert cotrail("audit", "verify", FIRST, "--digest", noted).exit_code == 0

@@ -25,8 +25,8 @@ from cotrail.models.schema.states import StepState
 from cotrail.models.schema.tables import steps
 from cotrail.services.store import close_stores
 from cotrail.systems.registry import find_system
-from cotrail.tasks import belonging
-from cotrail.tasks.belonging import Belonging
+from cotrail.tasks import broker_health
+from cotrail.tasks.broker_health import Belonging
 from cotrail.workers.app import app
 from cotrail.workers.leading import session
 from cotrail.workers.maintenance import Maintenance
@@ -159,7 +159,7 @@ def test_a_process_with_another_redis_is_refused(
     redis.set("other:store", str(redis.get("one:store")))
     assert other.check(), "it was empty, and is filled again"
     redis.delete("other:store")
-    monkeypatch.setattr(belonging, "REFILL_SECONDS", 0)
+    monkeypatch.setattr(broker_health, "REFILL_SECONDS", 0)
     other.check()
     with pytest.raises(OutdatedError, match=r"maintenance notifies through redis\+socket://.*COTRAIL_BROKER_URL"):
         other.check()

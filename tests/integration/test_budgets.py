@@ -18,8 +18,7 @@ from cotrail.core.results import Failure, Generated
 from cotrail.errors import CorpusChangedError, InputError, QuotaExceededError
 from cotrail.models.commands.control import pause, resume
 from cotrail.models.commands.forking import fork
-from cotrail.models.commands.raising import raise_budget
-from cotrail.models.commands.retrying import end_unbegun, retry
+from cotrail.models.commands.retrying import end_unbegun, raise_budget, retry
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution.admission import admit
 from cotrail.models.execution.leases import Claim, Completion

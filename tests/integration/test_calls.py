@@ -5,7 +5,7 @@ from sqlalchemy import Engine
 from cotrail.core.actions.generate import REASON
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.traces import read_questions, rebuild_prompt
-from cotrail.services.runs.recorded import recorded_run
+from cotrail.services.runs.conducting import recorded_run
 from cotrail.systems.registry import find_system
 from tests.integration.stepping import LEASE, begin, run_to_end
 

@@ -8,8 +8,7 @@ from sqlalchemy import Connection, Engine, func, select
 
 from cotrail.core.results import Failure
 from cotrail.errors import CorpusChangedError, InputError
-from cotrail.models.commands.chunks import by_chunks
-from cotrail.models.commands.control import being_cancelled, cancel, pause, resume
+from cotrail.models.commands.control import being_cancelled, by_chunks, cancel, pause, resume
 from cotrail.models.commands.retrying import retry
 from cotrail.models.execution.leases import Claim
 from cotrail.models.execution.ledger import Ledger

@@ -15,7 +15,7 @@ from sqlalchemy import Engine, select, update
 
 from cotrail.evaluation.comparison.differences import difference_interval, fixed_differences
 from cotrail.evaluation.metrics.confidence_intervals import confidence_interval
-from cotrail.evaluation.plans.plan import PlannedComparison
+from cotrail.evaluation.plans import PlannedComparison
 from cotrail.models.commands.control import cancel_questions
 from cotrail.models.queries.runs import read_run
 from cotrail.models.schema.seals import amending
@@ -23,11 +23,11 @@ from cotrail.models.schema.tables import questions, runs
 from cotrail.services.results import comparing, comparison_tables
 from cotrail.services.results.comparing import MOST_TRACED, compare, metric_columns, summarized_columns
 from cotrail.services.results.comparison_words import design, headline
-from cotrail.services.results.paired_questions import PairedQuestions, PairRequest, paired_questions
+from cotrail.services.results.paired_questions import PairedQuestions, list_paired_questions
 from cotrail.services.results.reports.comparison_page import FORMATS, write_front
 from cotrail.services.results.scoring import read_scores
 from cotrail.services.results.summarizing import scores_of, summarize
-from cotrail.services.runs.recorded import recorded_run
+from cotrail.services.runs.conducting import recorded_run
 from cotrail.services.runs.scores import question_costs
 from tests.integration.compared import HALF, PRICED, RIGHT, WRONG, answered, asked
 from tests.integration.conftest import Cotrail
@@ -283,15 +283,12 @@ def test_no_common_prefix_is_said_to_be_none(engine: Engine, cotrail: Cotrail) -
 HOSTILE = '<script>alert(1)</script>"&\x1b[2J\u202e{{ 7*7 }}'
 
 
+@pytest.mark.usefixtures("cotrail")
 def test_the_matrix_from_summaries_is_the_one_from_the_records(
     engine: Engine, five: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def matrix() -> list[PairedQuestions]:
-        with engine.connect() as connection:
-            return [
-                paired_questions(connection, PairRequest(first="alpha", second="bravo", metric=metric, limit=7))
-                for metric in ("", "answer_f1")
-            ]
+        return [list_paired_questions("alpha", "bravo", metric=metric, limit=7) for metric in ("", "answer_f1")]
 
     scored = matrix()
     for run in five:

@@ -306,6 +306,12 @@ def test_a_real_embedder_finds_what_has_no_word_of_the_query(tmp_path: Path) -> 
     except NotInstalledError as error:
         pytest.skip(str(error))
     corpus = store.open("mine")
+    assert store.manifests()["mine"].built == {}
+    longer = [*given, Paragraph(id="z", title="Words", text="word " * 2_000)]
+    for name in ("first", "kept"):
+        built = store.build(name, longer, new=NewIndex(engine="dense", settings={"model": "all-minilm-l6-v2"}))
+        assert built.built == {"cut": 1}
+    assert search(store.open("kept"), "portable machines", 1)[0].paragraph.id == "l"
     assert search(corpus, "portable machines", 3, retriever="bm25") == ()
     assert search(corpus, "portable machines", 3)[0].paragraph.id == "l"
     assert [search(corpus, "portable machines", 3) for _ in range(2)] == [search(corpus, "portable machines", 3)] * 2

@@ -109,7 +109,7 @@ def test_the_same_similarities_as_the_library_s_own(spec: NamedEngine[Embedder],
     from cotrail.engines.embedding import sentence_transformers as adapter
 
     paragraphs = (ARISTOTLE, LAPTOP, FACT)
-    model = adapter._load(spec.engine.folder())  # type: ignore[attr-defined]
+    model = adapter.load_encoder(adapter.SentenceTransformer, spec.engine.folder())  # type: ignore[attr-defined]
     expected = model.similarity(model.encode(list(SENTENCES)), model.encode([each.statement for each in paragraphs]))
     for embedder in (deterministic, spec.open("fast")):
         (result,) = embedder.compare([Embed(sentences=SENTENCES, paragraphs=paragraphs)])

@@ -2,18 +2,24 @@
 
 import json
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import cotrail
+from cotrail.configuration.settings import settings
+from cotrail.core.binding import filter_of
 from cotrail.core.ports.retriever import Corpus
-from cotrail.core.questions import FiledParagraph, Paragraph
+from cotrail.core.questions import FiledParagraph, Paragraph, Question
+from cotrail.core.system import Answer, System
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.engine import NewIndex
 from cotrail.engines.retrieval.stores import FolderStore
 from cotrail.errors import InputError, StepError
 from cotrail.services.library.corpora import index
+from cotrail.systems.registry import SYSTEMS
 from tests.integration.test_dense import Embedder, embedder
 from tests.searching import search
 
@@ -92,7 +98,13 @@ def test_by_words_alone_too(tmp_path: Path) -> None:
         ("!lang:en", "has no NOT"),
         ("lang:", "can't be read"),
         ("(((", "can't be read"),
-        ("year:abc", "can't be read"),
+        ("year:abc", "the field 'year' has numbers, and 'abc' is none"),
+        ("year:[abc TO 3]", "has numbers"),
+        ("lang:en && year:2001", "write AND and OR"),
+        ("lang:e*", "within words"),
+        ("lang:e?", "within words"),
+        ("lang:en~", "within words"),
+        ("date:<{asked}", "write the value itself"),
         ("en", "can't be read"),
         ("lang:en " * 2_000, "10,000 characters at most"),
     ],
@@ -150,3 +162,50 @@ def test_a_field_that_no_record_has_is_refused(tmp_path: Path, monkeypatch: pyte
             with pytest.raises(InputError, match=f"no record has the field '{missing}'"):
                 index([tmp_path / "c.jsonl"], "mine", new)
     assert FolderStore(tmp_path / "corpora").manifests()["mine"].settings == {"fields": {"lang": "word"}}
+
+
+def test_a_filter_may_be_each_question_s_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
+    settings.cache_clear()
+    news = [{"text": f"Ada was the mayor in {year}.", "date": f"{year}-06-01"} for year in range(2000, 2010)]
+    (tmp_path / "c.jsonl").write_text("".join(json.dumps(each) + "\n" for each in news))
+    index([tmp_path / "c.jsonl"], "news", NewIndex(settings={"fields": {"date": "word"}}))
+    dates = [f"{year}-01-01" for year in range(2001, 2005)]
+    asked: list[Any] = [
+        {"id": date, "question": "Who was the mayor?", "answers": ["Ada"], "kinds": {"asked": date}} for date in dates
+    ]
+    lacking = [*asked, {"id": "never", "question": "Who?"}]
+    for name, lines in (("q", asked), ("lacking", lacking)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+
+    def searching(question: Question) -> System:
+        found = yield from cotrail.search(question.text, count=20)
+        return Answer(text=f"{len(found)} {question.answers} {question.gold} {dict(question.kinds)}")
+
+    systems = [*SYSTEMS]  # of which other tests learn nothing
+    for module in ("cotrail.inprocess", "cotrail.systems.registry"):
+        monkeypatch.setattr(f"{module}.SYSTEMS", systems)
+    run = partial(cotrail.run, searching, corpus="news")
+    ended = run(str(tmp_path / "q.jsonl"), filter="date:<{asked}")
+    # A system doesn't see what its question is judged by, and kinds may say that.
+    assert [each.answer for each in ended] == [f"{count} () () {{}}" for count in (1, 2, 3, 4)]
+    with pytest.raises(InputError, match="question never has none"):
+        run(str(tmp_path / "lacking.jsonl"), filter="date:<{asked}")
+    with pytest.raises(InputError, match=r"question 2001-01-01: .*no field 'year'"):
+        run(str(tmp_path / "q.jsonl"), filter="year:<{asked}")
+
+
+def test_records_keep_their_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
+    settings.cache_clear()
+    given = [{"text": f"Report of {year}.", "date": f"{year}-06-01"} for year in range(2000, 2010)]
+    assert cotrail.index(given, "news", fields={"date": "word"}).paragraphs == 10
+    corpus = FolderStore(tmp_path / "corpora").open("news")
+    assert [hit.paragraph.id for hit in search(corpus, "report", 5, filter="date:<2001-01-01")] == ["1"]
+
+
+@pytest.mark.parametrize("value", ["", "a b", "2001 OR *", '"', "-1", "x" * 101, "OR", "NOT", "TO"])
+def test_what_a_question_says_is_no_query(value: str) -> None:
+    with pytest.raises(InputError, match="a word, a number or a date"):
+        filter_of("date:<{asked}", {"asked": value}, "q")
+    assert filter_of("year:{2000 TO 2010} AND lang:{lang}", {"lang": "en"}, "q") == "year:{2000 TO 2010} AND lang:en"

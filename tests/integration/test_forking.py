@@ -27,10 +27,9 @@ from cotrail.core.results import Embedded, Entailed, Failure
 from cotrail.errors import InputError, UnknownNameError
 from cotrail.models.commands.control import cancel
 from cotrail.models.commands.forking import Forked, fork
-from cotrail.models.commands.new_runs import Submission
 from cotrail.models.commands.pruning import prune
 from cotrail.models.commands.retrying import retry
-from cotrail.models.commands.submission import submit
+from cotrail.models.commands.submission import Submission, submit
 from cotrail.models.execution.leases import Claim, Completion
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.queries.repeated_steps import replay_run
@@ -42,7 +41,7 @@ from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.seals import step_digest
 from cotrail.models.schema.tables import attempts, paragraph_sets, questions, runs, sentences, steps
 from cotrail.services.runs.forking import resolve_changes
-from cotrail.services.runs.repeating import repeat_steps
+from cotrail.services.runs.repeating import begin_repeating
 from cotrail.systems.registry import find_system
 from tests.integration.conftest import Cotrail, Query
 from tests.integration.stepping import LEASE, STEPS, ask, begin, completed, executed, run_to_end, unsent
@@ -452,7 +451,7 @@ def test_a_fork_has_the_budgets_that_its_origin_has_by_now(
     carry_out(engine, ledger)
     done = cotrail("fork", ORIGIN, "--json")
     assert done.exit_code == 0, done.output
-    for run in (json.loads(done.stdout)["run"], repeat_steps(engine, ORIGIN, share=1.0).run):
+    for run in (json.loads(done.stdout)["run"], begin_repeating(ORIGIN, share=1.0).run):
         budgets = changed(query, run)["provenance"][BUDGETS]
         assert budgets == {"question": {"steps": 30}, "run": {"tokens": 10**6}}
 

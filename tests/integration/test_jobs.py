@@ -12,11 +12,16 @@ from typing import Any
 
 import httpx2
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import Engine, select
 
+from benchmarks.contenders.cotrail import submission
 from cotrail.client.transport import RemoteTransport
+from cotrail.core.questions import Question
 from cotrail.errors import ConflictError, CorpusError, ForbiddenError, InputError, UnknownNameError
+from cotrail.models.commands.submission import submit
 from cotrail.models.execution.jobs import MOST_FAILURES, claim_job, finish_job, note_progress, release_job, renew_jobs
+from cotrail.models.queries.progress import read_progress
 from cotrail.models.schema.service_tables import jobs as jobs_table
 from cotrail.models.schema.service_tables import projects
 from cotrail.models.schema.states import JobState
@@ -26,6 +31,8 @@ from cotrail.services.library.corpora import Indexed
 from cotrail.services.operations.operation import through
 from cotrail.services.runs import jobs
 from cotrail.services.runs.jobs import IndexRequest, Job
+from cotrail.services.runs.labels import labels_of
+from cotrail.systems.registry import find_system
 from cotrail.workers.maintenance import JobRunner
 from tests.conftest import wait_until
 from tests.integration.conftest import Cotrail
@@ -292,3 +299,16 @@ def test_projects_see_their_own_corpora_and_what_is_granted(
         for name in ("shared", "a~shared", "mine"):
             with pytest.raises(UnknownNameError, match=f"corpus '{name}'"):
                 describe_corpus(name)
+
+
+@pytest.mark.usefixtures("cotrail")
+def test_a_cancelled_job_takes_its_runs_along(engine: Engine) -> None:
+    with engine.begin() as connection:
+        row = {"id": "job-000001", "project": "default", "kind": "index", "request": {"name": "mine"}}
+        connection.execute(jobs_table.insert().values(row))
+    for run, tags in (("its", ("job-000001",)), ("other", ("job-000002",))):
+        labels = labels_of(None, tags)
+        submit(engine, replace(submission(), id=run, labels=labels), [Question(id="q", text="Who?")], find_system)
+    assert jobs.cancel("job-000001").state == "cancelled"
+    with engine.connect() as connection:
+        assert [read_progress(connection, run).state for run in ("its", "other")] == ["cancelled", "running"]

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -38,11 +39,12 @@ from cotrail.models.records.runs import Runs
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.database import IDLE_SECONDS, connect
 from cotrail.models.schema.tables import attempts, paragraph_sets, paragraphs, questions, runs, sentences, steps
+from cotrail.systems import own
 from cotrail.systems.parts.prompting import few_shot_prompt
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import SystemSpec, find_spec
 from tests.integration.conftest import Query
-from tests.integration.stepping import LEASE, STEPS, begin, completed, executed, run_to_end, unsent
+from tests.integration.stepping import LEASE, STEPS, ask, begin, completed, executed, run_to_end, unsent
 
 pytestmark = pytest.mark.usefixtures("verified")
 
@@ -406,6 +408,23 @@ def test_a_transaction_that_does_nothing_for_long_is_ended_by_the_database(engin
     with engine.begin() as connection:
         limit = connection.execute(text("SHOW idle_in_transaction_session_timeout")).scalar_one()
     assert limit == f"{IDLE_SECONDS}s"
+
+
+def test_code_of_others_may_take_longer_than_that(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cotrail.models.schema.database.IDLE_SECONDS", 1)
+
+    @own.system
+    def slow(question: Question) -> System:
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            pass
+        yield Retrieve(query=question.text, count=1)
+        return Answer(text="")
+
+    impatient = connect(engine.url.render_as_string(hide_password=False))
+    submit(impatient, replace(submission(), system="slow@1", settings={}), ask(1), lambda *_: slow)
+    impatient.dispose()
+    assert len(unsent(engine)) == 1
 
 
 def test_a_claim_that_nobody_heard_the_answer_of_is_given_back_and_no_other(engine: Engine, query: Query) -> None:

@@ -55,9 +55,9 @@ def run(administrator: Engine, tmp_path: Path) -> Run:
 
 
 def told(done: "subprocess.CompletedProcess[str]", code: int) -> str:
-    """The one line that a refused command prints."""
+    """What a refused command prints, above the page that helps."""
     assert done.returncode == code, done
-    (line,) = done.stderr.splitlines()
+    line, _ = done.stderr.splitlines()
     return line
 
 

@@ -18,9 +18,8 @@ from cotrail.core.actions.generate import Judge, Reason
 from cotrail.core.actions.kind import ActionKind, Engines
 from cotrail.core.actions.registry import KINDS
 from cotrail.core.binding import Binding
-from cotrail.core.ports.language_model import JUDGE
-from cotrail.core.ports.role import BatchedRole, EngineRole
-from cotrail.core.ports.roles import ROLES
+from cotrail.core.ports.encoders import ROLES
+from cotrail.core.ports.role import JUDGE, BatchedRole, EngineRole
 from cotrail.core.prompts import Asked, Prompt, Text, system, user
 from cotrail.core.questions import Question
 from cotrail.core.results import Generated, Json, Result

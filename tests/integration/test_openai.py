@@ -22,7 +22,7 @@ from cotrail.engines.language_models.catalogue import find_model, identity, open
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.model import ServedModel
 from cotrail.engines.language_models.served.protocols.chat import Completions
-from cotrail.engines.language_models.served.tokenizer import estimated_tokens
+from cotrail.engines.language_models.token_counts import estimated_tokens
 from cotrail.engines.rate_limits import ProcessLimiter
 from cotrail.errors import (
     BlockedError,

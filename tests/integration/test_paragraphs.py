@@ -4,8 +4,7 @@ import pytest
 from sqlalchemy import Engine
 
 from cotrail.core.questions import Paragraph
-from cotrail.models.records.contents import save_paragraphs
-from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.records.contents import ParagraphCache, save_paragraphs
 
 STORED = {each.digest: each for each in (Paragraph(id="", title=f"T{n}", text="Text.") for n in range(10))}
 

@@ -4,7 +4,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from cotrail.core.actions.embed import Rate
@@ -13,10 +12,22 @@ from cotrail.core.ports.language_model import Profile
 from cotrail.core.questions import Paragraph
 from cotrail.core.results import Rated
 from cotrail.engines.engine_catalogue import NamedEngine
+from cotrail.engines.model_folders import METADATA
 from cotrail.engines.rating.raters import RATERS
 from cotrail.errors import InputError, StepError
 from tests.integration.served import Served, computed
-from tests.integration.small_models import LONGEST, NUMBERS, ROBERTA, SIZES, WORDS, broken, saved, small, tokenizer
+from tests.integration.small_models import (
+    LONGEST,
+    NUMBERS,
+    ROBERTA,
+    SIZES,
+    WORDS,
+    broken,
+    colbert,
+    saved,
+    small,
+    tokenizer,
+)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -222,18 +233,8 @@ def test_the_identity_is_known_before_the_model_is_loaded(relevance: Path, dupli
 
 @pytest.fixture(scope="module")
 def late(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As ColBERTv2's checkpoint is: BERT with a projection, and a file of how it was trained."""
-    from cotrail.engines.rating.late_interaction import METADATA, ColBert
-
-    folder = tmp_path_factory.mktemp("late")
-    settings = {"dim": 8, "query_maxlen": 12, "doc_maxlen": 20, "query_token_id": "[UNK]", "doc_token_id": "salt"}
-    (folder / METADATA).write_bytes(msgspec.json.encode(settings | {"checkpoint": "colbert-ir/colbertv2.0"}))
-    from transformers import BertConfig
-
-    words = tokenizer("bert")
-    words.mask_token = "north"
-    words.model_max_length = LONGEST
-    return saved(folder, ColBert(BertConfig(**SIZES, name_or_path=str(folder))), words)
+    """See `colbert`."""
+    return colbert(tmp_path_factory.mktemp("late"))
 
 
 def load_late(folder: Path, profile: Profile = "deterministic") -> Rater:
@@ -285,11 +286,16 @@ def test_late_interaction_does_not_depend_on_what_else_is_rated(late: Path) -> N
 
 
 def test_a_folder_that_is_no_checkpoint_of_colbert_is_refused(relevance: Path, late: Path, tmp_path: Path) -> None:
-    from cotrail.engines.rating.late_interaction import METADATA
-
     save(tmp_path, small("BertModel", **SIZES))
     with pytest.raises(InputError, match="is no checkpoint of ColBERT"):
         load_late(tmp_path)
     (tmp_path / METADATA).write_text('{"dim": 8}')
     with pytest.raises(InputError, match="its weights lack linear"):
         load_late(tmp_path)
+
+
+def test_how_a_checkpoint_was_trained_is_part_of_its_identity(tmp_path: Path) -> None:
+    identities = set()
+    for trained in ({}, {"query_maxlen": 13}, {"doc_token_id": "[UNK]"}, {"checkpoint": "elsewhere"}):
+        identities.add(load_late(colbert(tmp_path / "one", **trained)).identity)
+    assert len(identities) == 3

@@ -28,9 +28,10 @@ from cotrail.core.ports.cancellation import Interrupted
 from cotrail.core.questions import Paragraph
 from cotrail.engines.language_models.served import client
 from cotrail.engines.retrieval.engine import NewIndex
-from cotrail.engines.retrieval.retrieve_server import Document, ServedCorpus, document_of, paragraph_of, read_request
+from cotrail.engines.retrieval.retrieve_server import ServedCorpus, read_request
 from cotrail.engines.retrieval.search_server import RetrievalServer
 from cotrail.engines.retrieval.stores import FolderStore, RemoteCorpora, open_index
+from cotrail.engines.retrieval.tool_texts import Document, document_of, paragraph_of
 from cotrail.errors import (
     BlockedError,
     CotrailError,

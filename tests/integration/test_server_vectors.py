@@ -19,6 +19,7 @@ from cotrail.errors import CorpusError, InputError, StepError
 from tests.integration.test_dense import WORDS, Embedder, by_hand, paragraphs, ranked
 from tests.integration.test_filters import CASES, FIELDS
 from tests.integration.test_filters import given as filed
+from tests.search_servers import OSMEM
 from tests.searching import search
 
 pytest.importorskip("faiss", reason="faiss isn't installed")
@@ -62,7 +63,8 @@ def test_filters_let_through_what_they_do_in_a_folder(
             for titles in ((), ("T2",)):
                 hits = [search(each, "river 7", 300, titles, filter=filter_, **way) for each in (here, there)]
                 assert {hit.paragraph for hit in hits[0]} == {hit.paragraph for hit in hits[1]}, (filter_, way)
-                if way != {"retriever": "hybrid"}:
+                # osmem ranks otherwise than Lucene.
+                if way != {"retriever": "hybrid"} and search_server.name != OSMEM:
                     assert [hit.score for hit in hits[0]] == pytest.approx([hit.score for hit in hits[1]], rel=1e-4)
     for wrong in ("author:Ada", "(((", "lang:en AND NOT year:1999"):
         with pytest.raises(StepError):

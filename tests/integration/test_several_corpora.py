@@ -33,11 +33,10 @@ from cotrail.services.runs.forking import ForkRequest
 from cotrail.services.runs.requests import make_request
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
 from cotrail.tasks.runtime import Runtime
-from cotrail.tasks.step import carry_out, perform
 from tests.conftest import Eventually
 from tests.extensions.overlap import OVERLAP
 from tests.integration.conftest import Cotrail, Query
-from tests.integration.stepping import unsent
+from tests.integration.stepping import carry_out_all, unsent
 
 pytestmark = pytest.mark.usefixtures("verified")
 
@@ -119,13 +118,7 @@ def work(engine: Engine, sent: list[Dispatch], query: Query, eventually: Eventua
     for kind in KINDS:
         sent += unsent(engine, kind)
     ended = select(questions.c.status, questions.c.answer, questions.c.reason).where(questions.c.run_id == run)
-
-    def has_ended() -> bool:
-        while sent:
-            perform(sent.pop(0), carry_out)
-        return bool(query(ended)[0]["status"] != "open")
-
-    eventually(has_ended, "the question has ended")
+    carry_out_all(sent, lambda: query(ended)[0]["status"] != "open", eventually)
     return query(ended)[0]
 
 

@@ -12,8 +12,8 @@ from psycopg.errors import InsufficientPrivilege
 from sqlalchemy import Engine, create_engine, text
 
 from cotrail.models.execution.ledger import Ledger
+from cotrail.models.schema.deployment import reader_name
 from cotrail.models.schema.migrating import migrate
-from cotrail.models.schema.reader import reader_name
 from cotrail.systems.registry import find_system
 from tests.integration.stepping import LEASE, STEPS, begin, run_to_end
 

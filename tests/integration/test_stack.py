@@ -529,7 +529,8 @@ def test_a_command_that_is_ended_while_it_starts_the_stack_leaves_nothing(new_ho
     home = new_home()
     variables = {"COTRAIL_HOME": str(home), "COTRAIL_API_PORT": "0", "PYTHONPATH": ""}
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        command = [sys.executable, "-m", "cotrail.cli.main", "up"]
+        # Whatever the tests themselves were started to ignore, as by nohup.
+        command = ["env", "--default-signal", sys.executable, "-m", "cotrail.cli.main", "up"]
         with subprocess.Popen(command, env=os.environ | variables, stderr=subprocess.DEVNULL) as up:
             wait_until((home / "run" / "generation.json").exists, "it starts the workers", 120)
             up.send_signal(number)

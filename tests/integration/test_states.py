@@ -21,8 +21,7 @@ from cotrail.errors import BlockedError, CorpusChangedError, TransientStepError,
 from cotrail.models.commands.control import cancel, pause, resume
 from cotrail.models.commands.forking import fork
 from cotrail.models.commands.pruning import prune
-from cotrail.models.commands.raising import raise_budget
-from cotrail.models.commands.retrying import end_unbegun, retry
+from cotrail.models.commands.retrying import end_unbegun, raise_budget, retry
 from cotrail.models.commands.submission import submit
 from cotrail.models.execution import batches
 from cotrail.models.execution.admission import LEAST_WINDOW, admit

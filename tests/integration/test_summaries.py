@@ -24,10 +24,9 @@ from cotrail.models.schema.service_tables import question_summaries, run_summari
 from cotrail.models.schema.tables import questions
 from cotrail.services.results import auditing
 from cotrail.services.results.auditing import summary_findings
-from cotrail.services.results.runs import read_standings
+from cotrail.services.results.runs import show_standings
 from cotrail.services.results.scoring import read_scores
-from cotrail.services.results.summaries import QuestionSummaries, read_summaries, summarize_small
-from cotrail.services.results.summarizing import summarize
+from cotrail.services.results.summarizing import QuestionSummaries, read_summaries, summarize, summarize_small
 from cotrail.services.runs.scores import scored_questions
 from cotrail.systems.registry import find_system
 from cotrail.workers.housekeeping import SummaryRunner
@@ -103,10 +102,11 @@ def test_pages_of_every_order_follow_one_another(towns: Engine) -> None:
     assert steps == sorted(steps, reverse=True)
 
 
+@pytest.mark.usefixtures("cotrail")
 def test_a_closed_run_is_complete_and_has_its_scores(towns: Engine) -> None:
     whole(towns, RUN)
     assert due(towns) == []
-    [standing] = read_standings(towns, [RUN])
+    [standing] = show_standings([RUN])
     with towns.connect() as connection:
         scores = read_scores(connection, RUN)
     assert {each.metric: each.mean for each in standing.scores} == {
@@ -195,12 +195,13 @@ def test_pruning_removes_summaries(towns: Engine) -> None:
     assert left == [0, 0]
 
 
+@pytest.mark.usefixtures("cotrail")
 def test_a_run_whose_dataset_is_not_there_has_no_scores(engine: Engine) -> None:
     submit(engine, replace(submission(), id="other", dataset="of another release"), ask(1), find_system)
     run_to_end(Ledger(engine, "w", LEASE, find_system), unsent(engine))
     close_runs(engine)
     assert whole(engine, "other")
-    [standing] = read_standings(engine, ["other"])
+    [standing] = show_standings(["other"])
     assert standing.scores == ()
     assert standing.counts.outcomes == {"unscored": 1}
     with engine.connect() as connection:

@@ -22,8 +22,7 @@ from cotrail.configuration.settings import settings
 from cotrail.errors import InputError, QuotaExceededError, TooLargeError, UnavailableError, UnknownNameError
 from cotrail.services.actor import ALL_SCOPES, Actor, acting
 from cotrail.services.library import uploaded_files
-from cotrail.services.library.file_references import check_file_name
-from cotrail.services.library.named_files import NamesFiles, moved
+from cotrail.services.library.named_files import NamesFiles, check_file_name, moved
 from cotrail.services.library.uploaded_files import (
     ENTRY_BYTES,
     MOST_LEVELS,

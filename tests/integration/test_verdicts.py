@@ -13,7 +13,7 @@ from cotrail.core.actions.generate import Judge
 from cotrail.errors import InputError
 from cotrail.models.commands.control import cancel
 from cotrail.models.schema.tables import runs
-from cotrail.services.results.judges import calibrate, verdict_scores
+from cotrail.services.results.judges import show_calibration, verdict_scores
 from cotrail.services.results.verdicts import JudgeVerdicts, RunVerdicts, run_verdicts, verdicts_on
 from cotrail.services.runs.labels import find_run
 from cotrail.systems.judge.rubric import built_in
@@ -282,11 +282,10 @@ def test_the_report_of_a_judge_shows_its_verdicts(cotrail: Cotrail, run: str, tm
     assert "correct 4, incorrect 1" in text
 
 
-def test_judges_are_calibrated_by_labels(engine: Engine, cotrail: Cotrail, run: str, tmp_path: Path) -> None:
+def test_judges_are_calibrated_by_labels(cotrail: Cotrail, run: str, tmp_path: Path) -> None:
     labels = tmp_path / "labels.jsonl"
     labels.write_text("".join(json.dumps({"id": key, "correct": key in {"q0", "q2"}}) + "\n" for key in KEYS[:4]))
-    with engine.connect() as connection:
-        found = calibrate(connection, find_run(connection, run), labels)
+    found = show_calibration(run, labels)
     strict, kind = (each.calibration for each in found.judges)
     assert (found.questions, found.labelled) == (6, 4)
     # Labels: q0, q2 correct. The strict judge says so of q0, q1; the kind one of q0, q1, q2.
@@ -333,28 +332,28 @@ def test_labels_are_checked_before_a_judge_begins(
         ({"id": "q0", "verdict": "fine"}, "`verdict` can't be 'fine'"),
     ],
 )
-def test_labels_that_dont_fit_are_refused(
-    engine: Engine, run: str, tmp_path: Path, line: dict[str, Any], refusal: str
-) -> None:
+@pytest.mark.usefixtures("cotrail")
+def test_labels_that_dont_fit_are_refused(run: str, tmp_path: Path, line: dict[str, Any], refusal: str) -> None:
     labels = tmp_path / "labels.jsonl"
     labels.write_text(json.dumps(line))
-    with engine.connect() as connection, pytest.raises(InputError, match=refusal):
-        calibrate(connection, find_run(connection, run), labels)
+    with pytest.raises(InputError, match=refusal):
+        show_calibration(run, labels)
 
 
+@pytest.mark.usefixtures("cotrail")
 def test_labels_go_to_the_judges_that_know_their_verdicts(engine: Engine, run: str, tmp_path: Path) -> None:
     judge(engine, verdicts({"q0": verdict("not attempted")}), name="graded", rubric="simpleqa")
     labels = tmp_path / "labels.csv"
     labels.write_text("id,verdict\nq0,not attempted\nq1,correct\n")
-    with engine.connect() as connection:
-        found = calibrate(connection, find_run(connection, run), labels)
+    found = show_calibration(run, labels)
     assert [each.label for each in found.judges] == ["simpleqa/m"]
 
 
+@pytest.mark.usefixtures("cotrail")
 def test_without_a_judge_nothing_is_calibrated(engine: Engine, tmp_path: Path) -> None:
     answer(engine)
-    with engine.connect() as connection, pytest.raises(InputError, match="no judge graded"):
-        calibrate(connection, find_run(connection, RUN), tmp_path / "labels.jsonl")
+    with pytest.raises(InputError, match="no judge graded"):
+        show_calibration(RUN, tmp_path / "labels.jsonl")
 
 
 def test_a_question_that_was_never_answered_counts_as_the_rubric_says(engine: Engine) -> None:

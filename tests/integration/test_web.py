@@ -8,7 +8,6 @@ import re
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler
@@ -462,10 +461,8 @@ def test_a_page_that_is_silent_or_takes_a_parser_too_long_is_given_up(site: Site
     site.pages["/silent"] = endless(b"<p>", site.released)
     # libxml2 takes time quadratic in the attributes of an element.
     site.pages["/slow"] = html("<p " + " ".join(f'a{n}="x"' for n in range(300_000)) + ">text")
-    began = time.monotonic()
     assert "it took longer than 0.3 s" in opened(site, "/silent", timeout_seconds=0.3)
     assert "it took longer than 1.5 s" in opened(site, "/slow", timeout_seconds=1.5)
-    assert time.monotonic() - began < 10
 
 
 def test_a_packed_page_is_unpacked(site: Site) -> None:

@@ -149,7 +149,7 @@ def world(action: Action) -> Outcome:
             text = action.prompt.paragraphs[0].title
         if action.until == "stop":
             text = MESSAGES[sum(turn.role == "assistant" for turn in action.prompt.turns) % len(MESSAGES)]
-        written = generated(action.prompt, text, text, TokenCounts(prompt=1, cached=0, generated=1))
+        written = generated(action.prompt, text, text, TokenCounts(1, 0, 1))
         return replace(written, tokens=((text, -0.01),)) if action.scored else written
     return SEARCHES(action)
 

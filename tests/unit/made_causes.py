@@ -10,7 +10,7 @@ from msgspec import Struct
 from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.spec import Scoring
 from cotrail.evaluation.causes.cause import Cause
-from cotrail.evaluation.causes.question_record import FoundParagraph, Judgement, QuestionRecord, SeenParagraph
+from cotrail.evaluation.causes.gold_fates import FoundParagraph, Judgement, QuestionRecord, SeenParagraph
 
 FOUND, SHOWN, JUDGED = 0, 3, 5
 """The steps at which paragraphs are found, shown and compared."""

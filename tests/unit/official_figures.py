@@ -4,8 +4,15 @@ from collections.abc import Iterable, Sequence
 
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.errors import InputError
-from cotrail.evaluation.metrics.answer_scores import Accuracy, accuracy, answer_scores, is_unclear
-from cotrail.evaluation.metrics.drop import NO_OVERLAP, AnswerScores, rounded
+from cotrail.evaluation.metrics.answer_scores import (
+    NO_OVERLAP,
+    Accuracy,
+    AnswerScores,
+    accuracy,
+    answer_scores,
+    is_unclear,
+    rounded,
+)
 
 
 def official_figures(

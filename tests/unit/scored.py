@@ -1,11 +1,13 @@
 """Scores of invented questions, for the tests of metrics and tables."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.registry import scoring_of
-from cotrail.evaluation.metrics import question_scores as scoring
+from cotrail.data.datasets.spec import Scoring
+from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.metric import QuestionScores, ScoredQuestion
+from cotrail.evaluation.metrics.supporting_paragraphs import support_scores
 
 
 def question_scores(
@@ -28,4 +30,10 @@ def question_scores(
         stated=stated,
         answering=answering,
     )
-    return scoring.question_scores(question)
+    return {name: metric.value(question) for name, metric in METRICS.items()}
+
+
+def paragraph_recall(collected: Iterable[Paragraph], gold: Sequence[GoldParagraph]) -> float | None:
+    """Share of the gold paragraphs that were collected; None where none are published."""
+    scores = support_scores(Scoring("squad", any_script=True), collected, gold)
+    return None if scores is None else scores.recall

@@ -26,7 +26,7 @@ HISTORY = Paragraph(id="2", title="Brenn", text="Ada founded it. Ada left.")
 VELL = Paragraph(id="3", title="Vell", text="It ends in the Amber Sea.")
 MOST_STEPS = 4
 
-# Self-Ask (Press et al., 2022), whose system is in cotrail/systems/self_ask.py
+# Self-Ask (Press et al., 2022), whose system is in cotrail/systems/decomposition.py
 
 FOLLOW_UP, INTERMEDIATE, FINAL = "Follow up:", "\nIntermediate answer:", "So the final answer is:"
 

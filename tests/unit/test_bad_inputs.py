@@ -3,6 +3,7 @@
 Nothing is written, and there is no traceback. What needs a database is in tests/integration/test_bad_runs.py.
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -338,9 +339,9 @@ def test_a_bad_input_is_refused_in_plain_words(bad: Bad, place: Path, capsys: py
     assert (ended.value.code, printed.out) == (bad.code, "")
     for words in bad.said:
         assert words in printed.err
-    message, _, to_paste = printed.err.partition("\n")
+    message, _, others = printed.err.partition("\n")
     assert len(message) < LONGEST
-    assert not to_paste or to_paste.startswith("[models.")
+    assert re.fullmatch(r"(See https://\S+\.md(#\S+)?\n)?(\[models\.(.|\n)*)?", others), others
     assert not [word for word in JARGON if word in printed.err]
     assert written(place) == before
 

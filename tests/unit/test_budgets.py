@@ -19,8 +19,7 @@ from cotrail.core.money import ModelPrice, Rates
 from cotrail.core.replay import Replay, advance
 from cotrail.core.results import Failure, Generated, Result
 from cotrail.core.system import Action, Answer, System
-from cotrail.systems.ircot import IRCoTSettings, ircot
-from cotrail.systems.one_step import OneStepSettings, one_step
+from cotrail.systems.ircot import IRCoTSettings, OneStepSettings, ircot, one_step
 from cotrail.systems.parts.reading import ReaderSettings
 from cotrail.systems.rethinking.settings import RethinkingSettings
 from cotrail.systems.rethinking.system import rethinking

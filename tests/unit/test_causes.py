@@ -12,9 +12,9 @@ from cotrail.data.datasets.spec import Scoring
 from cotrail.evaluation.causes.answer_forms import same_but_for_form
 from cotrail.evaluation.causes.cause import Cause, CauseLabel, Explanation, Sign, cause_counts, label_agreements
 from cotrail.evaluation.causes.explaining import explain
+from cotrail.evaluation.causes.gold_fates import FoundParagraph, QuestionRecord, SeenParagraph
 from cotrail.evaluation.causes.names_in_texts import Scene
 from cotrail.evaluation.causes.plain_words import plain
-from cotrail.evaluation.causes.question_record import FoundParagraph, QuestionRecord, SeenParagraph
 from cotrail.evaluation.metrics.answer_scores import answer_scores
 from tests.cases import each_case
 from tests.unit.made_causes import MadeRecord, made_records

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
@@ -22,7 +23,7 @@ from cotrail.cli.lazy_group import load
 from cotrail.cli.main import app, exit_code
 from cotrail.common.humanize import duration, rate, size, within_sentence
 from cotrail.common.printable_text import cut
-from cotrail.errors import BlockedError, CorpusError, CotrailError, UnavailableError, UnknownNameError
+from cotrail.errors import DOCS, BlockedError, CorpusError, CotrailError, UnavailableError, UnknownNameError
 from cotrail.services.runs.requests import make_request, read_run_file
 from cotrail.services.runs.submission import prepare
 from tests.cases import each_case
@@ -134,16 +135,18 @@ def test_the_version_is_told() -> None:
         (["show", "latest"], 3, "cotrail up"),
         (["watch", "latest"], 3, "cotrail up"),
         (["pause", "latest"], 3, "cotrail up"),
-        (["export", "latest", "--format", "parquet"], 2, "see `cotrail export --help`"),
+        (["export", "latest", "--format", "arrow"], 2, "see `cotrail export --help`"),
     ],
 )
-def test_an_error_is_one_line_on_standard_error(arguments: list[str], code: int, said: str, cotrail_here: Run) -> None:
+def test_an_error_is_one_line_above_its_page(arguments: list[str], code: int, said: str, cotrail_here: Run) -> None:
     ended = cotrail_here(*arguments)
     assert ended.returncode == code
     assert ended.stdout == ""
-    [line] = ended.stderr.splitlines()
+    line, *page = ended.stderr.splitlines()
     assert line.startswith("cotrail: ")
     assert said in line
+    # Of what was typed wrongly, the command's own help says more.
+    assert page == [] if "--help`" in said else page[0].startswith(f"See {DOCS}")
 
 
 def test_a_database_by_url_that_does_not_answer_is_named_as_such(cotrail: Run) -> None:
@@ -155,8 +158,29 @@ def test_a_database_by_url_that_does_not_answer_is_named_as_such(cotrail: Run) -
 def test_an_unusable_environment_variable_is_named(cotrail: Run) -> None:
     ended = cotrail("runs", COTRAIL_LEASE_SECONDS="soon")
     assert ended.returncode == 2
-    [line] = ended.stderr.splitlines()
+    line, _ = ended.stderr.splitlines()
     assert "COTRAIL_LEASE_SECONDS" in line
+
+
+def test_as_json_an_error_has_its_form_alone(cotrail_here: Run) -> None:
+    ended = cotrail_here("submit", "missing.toml", "--json")
+    [line] = ended.stderr.splitlines()
+    assert json.loads(line).keys() == {"error", "exit_code"}
+
+
+def _kinds(kind: type[CotrailError]) -> Iterator[type[CotrailError]]:
+    yield kind
+    for each in kind.__subclasses__():
+        yield from _kinds(each)
+
+
+def test_every_error_leads_to_a_page_and_a_heading_that_there_are() -> None:
+    kinds = {each.__name__: each for each in _kinds(CotrailError) if each.__module__ == "cotrail.errors"}
+    assert tomllib.loads((ROOT / "cotrail" / "errors.toml").read_text()).keys() <= kinds.keys()
+    for kind in kinds.values():
+        page, _, anchor = kind.__new__(kind).page.removeprefix(DOCS).partition("#")
+        headings = re.findall("(?m)^#+ (.+)$", (ROOT / "docs" / page).read_text())
+        assert anchor in {"", *(re.sub(r"[^\w -]", "", each.lower()).replace(" ", "-") for each in headings)}, kind
 
 
 def _is_over_once_interrupted(process: "subprocess.Popen[bytes]") -> bool:

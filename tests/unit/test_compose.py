@@ -30,13 +30,14 @@ WORKERS: tuple[Role, ...] = ("generation", "retrieval", "evidence")
 
 EVERYWHERE = {"home", "database_url", "broker_url", "broker_prefix"}
 SEARCHING = {name for name in Settings.model_fields if name.startswith("search_")}
-CARRYING_OUT = {"lease_seconds", "heartbeat_seconds", "max_attempts", "deadlines"}
+CARRYING_OUT = {"lease_seconds", "heartbeat_seconds", "max_attempts", "deadlines", "stored_systems"}
 NEEDED = {
     "migrations": EVERYWHERE,
     "generation": EVERYWHERE | CARRYING_OUT | {"model", "generation_slots", "batch_recovery_seconds"},
     "retrieval": EVERYWHERE | CARRYING_OUT | SEARCHING,
     "evidence": EVERYWHERE | CARRYING_OUT | {"generation_slots"},
-    "maintenance": EVERYWHERE | {"lease_seconds", "sweep_seconds", "resend_seconds", "max_attempts", "retention_days"},
+    "maintenance": EVERYWHERE
+    | {"lease_seconds", "sweep_seconds", "resend_seconds", "max_attempts", "retention_days", "stored_systems"},
     "api": EVERYWHERE
     | SEARCHING
     | {

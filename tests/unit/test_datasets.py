@@ -12,8 +12,9 @@ from cotrail.data.datasets.loading import load_annotated, load_questions
 from cotrail.data.datasets.musique import hops
 from cotrail.data.datasets.registry import DATASETS
 from cotrail.errors import DatasetError, UnknownNameError
-from cotrail.evaluation.metrics.supporting_paragraphs import content_key, paragraph_recall
+from cotrail.evaluation.metrics.supporting_paragraphs import content_key
 from tests.cases import each_case
+from tests.unit.scored import paragraph_recall
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="the shared data isn't beside the repository")

@@ -114,7 +114,9 @@ def test_ir_measures_reads_them_and_agrees() -> None:
             )
 
 
-@each_case(("form", "lacking"), [("trec", "has found no paragraphs"), ("qrels", "no questions with gold paragraphs")])
+@each_case(
+    ("form", "lacking"), [("trec", "has collected no paragraphs"), ("qrels", "no questions with gold paragraphs")]
+)
 def test_a_run_without_any_is_refused(form: FormatName, lacking: str) -> None:
     for questions in ([], [replace(ASKED[2], gold=())]):
         with pytest.raises(InputError, match=f"run run-1 .*{lacking}.*; choose another format"):

@@ -13,6 +13,7 @@ from cotrail.evaluation.experiments.ircot.paper import build_charts
 from cotrail.evaluation.experiments.ircot.paper import report as ircot_report
 from cotrail.evaluation.experiments.report_tables import Chart
 from cotrail.evaluation.metrics.confidence_intervals import confidence_interval
+from cotrail.services.results.reports import documents
 from cotrail.services.results.reports.documents import write_report
 from cotrail.services.results.reports.figures import AXIS_TOP, PAPER, draw, write_figure
 from cotrail.systems.parts.reading import Reader
@@ -213,7 +214,10 @@ def test_figures_are_written_as_svg_with_text_and_as_png(answers: list[CellResul
     assert png.read_bytes().startswith(b"\x89PNG\r\n")
 
 
-def test_the_same_results_give_the_same_bytes(answers: list[CellResult], tmp_path: Path) -> None:
+def test_the_same_results_give_the_same_bytes_at_the_same_time(
+    answers: list[CellResult], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(documents, "moment", lambda _: "now")
     first, second = (write_report("mine", ircot_report(answers), tmp_path / name) for name in ("a", "b"))
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 

@@ -51,7 +51,7 @@ def kind(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_the_system_searches_with_its_draft_and_answers_from_what_was_found(system: Any) -> None:
-    spec = find_spec(system.SPECS, "draft-and-revise")
+    spec = find_spec([system.SPEC], "draft-and-revise")
     shots = {AnswerForm.DIRECT: Demonstrations()}
     assert spec.needs(spec.settings()).forms == shots.keys()
     hand = Hand(spec.open(Question(id="q", text="Who built it?"), shots, spec.settings()))

@@ -8,8 +8,8 @@ from rapidfuzz import fuzz
 
 from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.data.datasets.loading import form_of, load_annotated, load_questions
+from cotrail.evaluation.metrics.answer_scores import published_spans
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
-from cotrail.evaluation.metrics.drop import published_spans
 from tests.cases import each_case
 from tests.unit.test_datasets import processed
 

@@ -91,7 +91,7 @@ def text_of(action: Action | Together) -> str:
 
 def generated(action: object, text: str) -> Generated:
     assert isinstance(action, Judge)
-    return made_up(action.prompt, text, text, TokenCounts(prompt=1, cached=0, generated=1))
+    return made_up(action.prompt, text, text, TokenCounts(1, 0, 1))
 
 
 def given_by(*answers: str, paragraphs: tuple[Paragraph, ...] = ()) -> Question:

@@ -16,7 +16,7 @@ from cotrail.evaluation.judging.tallies import (
     tallies_by_kind,
     tally,
 )
-from cotrail.systems.judge.judgement import ClaimVerdict, Judgement
+from cotrail.systems.judge.rubric import ClaimVerdict, Judgement
 from tests.cases import each_case
 
 CORRECT = {"correct": 1.0, "incorrect": 0.0}

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cotrail.common import sentence_boundaries
 from cotrail.common.answer_normalization import contained, normalized, rouge_l
 from cotrail.common.printable_text import cut, printable
-from cotrail.common.sentence_boundaries import first_sentence
+from cotrail.common.sentence_boundaries import WINDOW_CHARACTERS, first_sentence
 from cotrail.core.answer_extraction import released_answer, stated_answer
 from cotrail.core.calls import split_calls
 from cotrail.core.generation import Until
@@ -32,14 +32,12 @@ from cotrail.engines.language_models.oracle import statement
 from cotrail.engines.language_models.served.prompt_fields import broken
 from cotrail.engines.language_models.stop_conditions import kept, stop_condition
 from cotrail.evaluation.causes.explaining import explain
-from cotrail.evaluation.causes.question_record import FoundParagraph, QuestionRecord, SeenParagraph
-from cotrail.evaluation.metrics.drop import drop_scores, predicted_spans, repaired
-from cotrail.evaluation.metrics.supporting_paragraphs import paragraph_recall
+from cotrail.evaluation.causes.gold_fates import FoundParagraph, QuestionRecord, SeenParagraph
+from cotrail.evaluation.metrics.answer_scores import drop_scores, predicted_spans, repaired
 from cotrail.faithfulness import paper
 from cotrail.faithfulness.rules import released_prediction
 from cotrail.systems.ircot import is_reasoning
-from cotrail.systems.judge.judgement import verdict_schema
-from cotrail.systems.judge.rubric import built_in
+from cotrail.systems.judge.rubric import built_in, verdict_schema
 from cotrail.systems.judge.system import unused_mark
 from cotrail.systems.parts.retrieval import RetrievalSettings, collect
 from cotrail.systems.rethinking.evidence import entities
@@ -49,6 +47,7 @@ from cotrail.systems.searchain.tree import Node
 from tests.cases import each_case
 from tests.unit.product_patterns import MADE, SEARCHED, patterns, uses_outside_of_constants
 from tests.unit.repeated_texts import PIECES, repeated, texts
+from tests.unit.scored import paragraph_recall
 
 CHARACTERS = 10_000
 EACH = re.compile(r"(?s:.)")
@@ -226,7 +225,8 @@ FUNCTIONS: dict[str, Callable[[str], object]] = {
 }
 """What the product does with texts that it didn't write."""
 
-SHORT, TIMES = 2_500, 8
+SHORT, TIMES = WINDOW_CHARACTERS, 8
+"""Sentences are found window by window, so that time may grow faster than the text within one."""
 
 TRIES = 5
 """How often a growth is measured again: the clock of a busy machine stands still now and then."""
@@ -253,6 +253,10 @@ def test_every_function_is_linear(name: str) -> None:
     look("a")  # what is imported and compiled at the first call
     for piece in PIECES:
         assert any(grows_linearly(look, piece) for _ in range(TRIES)), f"{piece!r}"
+
+
+def test_a_function_of_quadratic_time_would_be_noticed() -> None:
+    assert not grows_linearly(lambda text: [text.find("ab", start) for start in range(0, len(text), 4)], "a")
 
 
 NUMBERS = st.lists(st.sampled_from(["1", "23", ",", ".", " + ", " - ", " = ", " ", "="]), max_size=14).map("".join)

@@ -6,9 +6,9 @@ from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.causes.cause import Cause
 from cotrail.evaluation.causes.explaining import explain
-from cotrail.evaluation.causes.question_record import (
+from cotrail.evaluation.causes.gold_fates import (
+    LONGEST_CHAIN,
     MOST_CHARACTERS,
-    MOST_SENTENCES,
     FoundParagraph,
     QuestionRecord,
     SeenParagraph,
@@ -41,7 +41,7 @@ def test_ten_thousand_lines_are_explained_by_their_beginning() -> None:
     assert found.cause is not Cause.NEVER_FOUND, "cut alike, a paragraph is still the gold one"
     short = bounded(asked(text, LINES))
     assert len(short.gold[0].text) == len(short.seen[0].text) == MOST_CHARACTERS
-    assert len(short.sentences) == MOST_SENTENCES
+    assert len(short.sentences) == LONGEST_CHAIN
 
 
 def test_what_is_short_is_read_whole() -> None:

@@ -8,8 +8,15 @@ from hypothesis import strategies as st
 from cotrail.common.answer_normalization import normalized
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.errors import UnknownNameError
-from cotrail.evaluation.metrics.answer_scores import answer_scores, tuning_f1
-from cotrail.evaluation.metrics.drop import AnswerScores, drop_scores, predicted_spans, published_spans, repaired
+from cotrail.evaluation.metrics.answer_scores import (
+    AnswerScores,
+    answer_scores,
+    drop_scores,
+    predicted_spans,
+    published_spans,
+    repaired,
+    tuning_f1,
+)
 from tests.cases import each_case
 
 WORD_BY_WORD = ("hotpotqa", "2wikimultihopqa", "musique", "jsonl")

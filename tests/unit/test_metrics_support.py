@@ -4,14 +4,9 @@ from hypothesis import strategies as st
 from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.question_scores import mean_scores
-from cotrail.evaluation.metrics.supporting_paragraphs import (
-    answer_support_recall,
-    content_key,
-    paragraph_recall,
-    support_scores,
-)
+from cotrail.evaluation.metrics.supporting_paragraphs import answer_support_recall, content_key, support_scores
 from tests.cases import each_case
-from tests.unit.scored import question_scores
+from tests.unit.scored import paragraph_recall, question_scores
 
 
 def paragraph(title: str, text: str) -> Paragraph:

@@ -11,8 +11,7 @@ from cotrail.core.prompts import Prompt, plain
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.served.protocols.chat import Completions
 from cotrail.engines.language_models.served.request import Order, tokenizer_request
-from cotrail.engines.language_models.served.tokenizer import Counter, Dialect, Tokenized, estimated_tokens
-from cotrail.engines.language_models.token_counts import LONGEST_PART
+from cotrail.engines.language_models.token_counts import LONGEST_PART, Counter, Dialect, Tokenized, estimated_tokens
 from cotrail.errors import BlockedError
 
 ENDPOINT = Endpoint(url="http://host/v1", model="m", context=100)

@@ -201,6 +201,7 @@ def test_a_system_that_catches_everything_ends_behind_its_limit() -> None:
         ]
     assert following.answer == Answer(text="", limit="steps")
     assert len(history) == 5 + FURTHER_STEPS
+    replay.close()
 
 
 def test_code_that_never_yields_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,8 +216,34 @@ def test_code_that_never_yields_is_ended(monkeypatch: pytest.MonkeyPatch) -> Non
     following = replay.advance([])
     assert isinstance(following, Next)
     step = Recorded(kind="retrieve", fingerprint=following.steps[0].fingerprint, outcome=Retrieved(hits=()))
-    with pytest.raises(SystemBrokenError, match=r"EndlessError in test_own_systems.py, line \d+"):
+    with pytest.raises(SystemBrokenError, match=r"EndlessError in test_own_systems.py, line \d+: it took more than"):
         replay.advance([step])
+
+
+NO_ANSWER: Any = None
+
+
+@pytest.mark.parametrize(
+    "answer", ["x", Answer(text="x", paragraphs=(NO_ANSWER,)), Answer(text="\ud800"), Answer(text=NO_ANSWER)]
+)
+def test_what_is_no_answer_or_cannot_be_recorded_is_refused(answer: Any) -> None:
+    @own.system
+    def wrong(question: Question) -> System:
+        yield from ()
+        return answer  # type: ignore[no-any-return]
+
+    with pytest.raises(SystemBrokenError, match="returned"):
+        Replay(lambda: wrong.open(Question(id="q", text="A"), {}, wrong.settings()), BINDING).advance([])
+
+
+def test_the_line_that_stops_a_generator_is_named() -> None:
+    @own.system
+    def stops(question: Question) -> System:
+        yield from ()
+        raise StopIteration
+
+    with pytest.raises(SystemBrokenError, match=r"in test_own_systems.py, line \d+"):
+        Replay(lambda: stops.open(Question(id="q", text="A"), {}, stops.settings()), BINDING).advance([])
 
 
 def test_a_process_finds_systems_that_are_kept_after_it_began(tmp_path: Path) -> None:

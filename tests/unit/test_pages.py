@@ -12,8 +12,7 @@ from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstration
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.core.system import Answer
-from cotrail.systems.ircot import IRCoTSettings, ircot
-from cotrail.systems.one_step import NoRetrievalSettings, OneStepSettings, no_retrieval, one_step
+from cotrail.systems.ircot import IRCoTSettings, NoRetrievalSettings, OneStepSettings, ircot, no_retrieval, one_step
 from cotrail.systems.parts.prompting import PromptSettings, few_shot_prompt
 from cotrail.systems.parts.reading import ReaderSettings
 from cotrail.systems.parts.retrieval import PageSettings, RetrievalSettings

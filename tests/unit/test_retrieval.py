@@ -21,9 +21,9 @@ from cotrail.engines.retrieval.manifest import corpora, read_manifest
 from cotrail.engines.retrieval.stores import FolderStore, build_index, open_index
 from cotrail.engines.retrieval.tantivy import TantivyRetriever, english, plain
 from cotrail.errors import CorpusError, InputError, UnknownNameError
-from cotrail.evaluation.metrics.supporting_paragraphs import paragraph_recall
 from tests.cases import each_case
 from tests.searching import search
+from tests.unit.scored import paragraph_recall
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 

@@ -84,7 +84,7 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         ('verdicts = [{ name = "yes", score = 2 }, { name = "no", score = 0 }]', "score"),
         ('verdicts = [{ name = "yes", score = 1 }, { name = "yes", score = 0 }]', "the same name"),
         ('verdicts = [{ name = "a", score = 0 }, { name = "b", score = 0 }]', "no verdict has the score 1"),
-        ('name = "correct"', "isn't the built-in 'correct'"),
+        ('name = "correct"', "isn't the one that is named 'correct'"),
         ('asks = "pairs"', r"`asks` can't be 'pairs' \(did you mean pair\?\)"),
         ('asks = "pair"', "first .* second .* tie"),
         ('asks = "claims"', "`claims` has the words"),

@@ -12,7 +12,7 @@ from cotrail.common.answer_normalization import normalized
 from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.data.datasets.spec import Scoring
-from cotrail.evaluation.metrics.drop import published_spans
+from cotrail.evaluation.metrics.answer_scores import published_spans
 from cotrail.evaluation.metrics.supporting_paragraphs import (
     Judged,
     SupportScores,

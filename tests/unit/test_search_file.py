@@ -81,7 +81,7 @@ def test_without_a_file_nothing_is_said(tmp_path: Path) -> None:
         ("[web.'a b']\nprovider = 'exa'\nstore = 'text'", "can't be named"),
         (
             "[web.wiki]\nprovider = 'exa'\nstore = 'text'\n[servers.wiki]\nurl = 'http://host/retrieve'",
-            r"two corpora 'wiki', in \[servers\] and in \[web\]",
+            "two corpora 'wiki', in two tables",
         ),
         ("[indexes]", "indexes"),
         ("[index", "isn't TOML"),

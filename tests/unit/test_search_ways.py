@@ -77,6 +77,14 @@ def test_hits_are_reranked_by_a_step_and_cut_to_what_was_asked_for() -> None:
     assert seen[0][1:] == (outcome(title), Retrieved(hits=()))
 
 
+def test_of_more_hits_only_the_best_are_reranked() -> None:
+    seen: list[Any] = []
+    search = Retrieve(query="q", count=4)
+    _, yielded = drive(searched(asking(search, seen=seen), SearchWay(reranked=2)))
+    assert yielded[1] == (Rate(by="relevance", text="q", paragraphs=tuple(hit.paragraph for hit in hits("q", 2))),)
+    assert [(hit.paragraph.id, hit.rank) for hit in seen[1].hits] == [("q2", 1), ("q1", 2), ("q3", 3), ("q4", 4)]
+
+
 def test_the_usual_way_changes_nothing() -> None:
     seen: list[Any] = []
     search = Retrieve(query="q", count=2)
@@ -168,9 +176,9 @@ def test_a_run_pins_its_way() -> None:
     assert SearchWay().pins == {}
 
 
-@pytest.mark.parametrize("text", ["bm25=", "=1", "bm25=1,,dense=2", "bm25=1,bm25=2", "bm25=-1", "bm25=nan", "a=1 b=2"])
+@pytest.mark.parametrize("text", ["bm25=", "=1", "bm25=1,,dense=2", "bm25=1,bm25=2", "bm25=-1", "bm25=0", "a=1 b=2"])
 def test_weights_that_cannot_be_read_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="write the weight of each list once"):
+    with pytest.raises(ValueError, match="give each list one weight above 0"):
         read_retriever(text)
 
 

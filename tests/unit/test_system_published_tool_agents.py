@@ -13,9 +13,8 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.history import Finished
 from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import LimitReached
-from cotrail.systems.tool_agents.deep_research import DeepResearchSettings, deep_research
-from cotrail.systems.tool_agents.recall import ReCallSettings, recall
-from cotrail.systems.tool_agents.tongyi_deepresearch import TongyiSettings, tongyi_deepresearch
+from cotrail.systems.tool_agents.tool_agent import DeepResearchSettings, deep_research
+from cotrail.systems.tool_agents.trained_agents import ReCallSettings, TongyiSettings, recall, tongyi_deepresearch
 from tests.cases import each_case
 from tests.replay.driving import MadeUp, live
 from tests.told import Ran, ToldModel, ran

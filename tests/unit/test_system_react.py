@@ -18,17 +18,21 @@ from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import Action, System
 from cotrail.data.demonstrations.self_written import read_prompts
 from cotrail.systems.parts.majority import Votes
-from cotrail.systems.react import back_off
-from cotrail.systems.react.back_off import BackOffSettings, react_self_consistency, self_consistency_react
-from cotrail.systems.react.react import (
+from cotrail.systems.react import (
+    ALL_WORDS,
     OWN,
     SPEC,
+    SPECS,
+    BackOffSettings,
     Page,
     PageSettings,
     ReActSettings,
+    back_off_bounds,
     looked_up,
     parsed,
     react,
+    react_self_consistency,
+    self_consistency_react,
     sentences_of,
     step_bounds,
 )
@@ -213,8 +217,8 @@ def test_the_authors_file_brings_their_examples(tmp_path: Path) -> None:
     path = tmp_path / "prompts_naive.json"
     path.write_text(json.dumps({"webthink_simple6": "\nQuestion: Who?\n", "cotqa_simple6": "Question: Where?\n"}))
     assert [each.id for each in read_prompts(path, OWN, SPEC.authors_words).items] == ["examples"]
-    for spec in back_off.SPECS:
-        brought = read_prompts(path, back_off.OWN, spec.authors_words)
+    for spec in SPECS[1:]:
+        brought = read_prompts(path, ALL_WORDS, spec.authors_words)
         assert {each.id: each.question for each in brought.items} == {
             "examples": "Question: Who?",
             "chain_examples": "Question: Where?",
@@ -329,5 +333,5 @@ def test_a_budget_before_the_chains_leaves_no_answer(after: int) -> None:
 def test_any_texts_end_the_back_offs_within_the_limits(system: Any, lines: list[str]) -> None:
     world = Pages(ToldModel(lines * 6), FOUND)
     asked, _ = driven(lambda: system(QUESTION, SHOTS, BOTH), None, world)
-    bounds = [each.times for each in back_off.step_bounds(QUESTION, BOTH) if each.kind == "reason"]
+    bounds = [each.times for each in back_off_bounds(QUESTION, BOTH) if each.kind == "reason"]
     assert sum(isinstance(each, Reason) for each in asked) <= sum(bounds)

@@ -11,7 +11,7 @@ from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
 from cotrail.core.questions import Question
 from cotrail.core.system import System
 from cotrail.systems.parts.majority import CountedAnswer, Votes
-from cotrail.systems.recite import OWN, ReciteSettings, passages_of, recite
+from cotrail.systems.without_retrieval import RECITE, ReciteSettings, passages_of, recite
 from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran
@@ -88,8 +88,8 @@ def test_passages_are_lines_without_their_labels(text: str, passages: tuple[str,
 
 
 def test_own_words_end_where_the_model_goes_on() -> None:
-    assert OWN["passages"].endswith("\nAnswer 1:")
-    assert OWN["read"].endswith("Question: {question}\nThe answer is")
+    assert RECITE["passages"].endswith("\nAnswer 1:")
+    assert RECITE["read"].endswith("Question: {question}\nThe answer is")
 
 
 @each_case(("after", "prompt"), [(0, "\nAsked"), (3, "A.\nAsked")])

@@ -11,7 +11,15 @@ from cotrail.core.actions.retrieve import Retrieve
 from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
 from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import System
-from cotrail.systems.self_ask import FINAL, INTERMEDIATE, OWN, SelfAskSettings, run_needs, self_ask, step_bounds
+from cotrail.systems.decomposition import (
+    FINAL,
+    INTERMEDIATE,
+    SELF_ASK,
+    SelfAskSettings,
+    run_needs,
+    self_ask,
+    self_ask_bounds,
+)
 from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran
@@ -100,8 +108,8 @@ def test_the_same_question_for_ever_ends_at_the_most_searches() -> None:
 
 def test_own_examples_are_four_and_follow_the_protocol() -> None:
     done = ran(lambda: self_ask(QUESTION, {}, SelfAskSettings()), [f" No.\n{FINAL} x"])
-    assert done.prompts[0].startswith(OWN["examples"])
-    assert OWN["examples"].count(FINAL) == OWN["examples"].count("Are follow up questions needed here:") == 4
+    assert done.prompts[0].startswith(SELF_ASK["examples"])
+    assert SELF_ASK["examples"].count(FINAL) == SELF_ASK["examples"].count("Are follow up questions needed here:") == 4
 
 
 @each_case("after", range(5))
@@ -121,7 +129,7 @@ def test_any_texts_end_within_the_limits(lines: list[str], answers: Any, follow_
     settings = SelfAskSettings(answers=answers, follow_ups=follow_ups)
     world = MadeUp(ToldModel(lines * 20), FOUND)
     asked, answer = driven(lambda: self_ask(QUESTION, SHOTS, settings), None, world)  # type: ignore[arg-type]
-    bounds = {each.kind: each.times for each in step_bounds(QUESTION, settings)}
+    bounds = {each.kind: each.times for each in self_ask_bounds(QUESTION, settings)}
     assert sum(type(each) is Reason for each in asked) <= bounds["reason"]
     assert sum(isinstance(each, Retrieve) for each in asked) <= bounds["retrieve"]
     assert all(each.max_tokens <= 256 for each in asked if isinstance(each, Prompted))

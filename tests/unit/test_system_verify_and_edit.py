@@ -13,14 +13,7 @@ from cotrail.core.demonstrations import AnswerForm, Shots, whole_prompts
 from cotrail.core.questions import Paragraph, Question
 from cotrail.core.system import System
 from cotrail.systems.parts.majority import Votes
-from cotrail.systems.verify_and_edit import (
-    OWN,
-    VerifyAndEditSettings,
-    rationale_of,
-    released,
-    step_bounds,
-    verify_and_edit,
-)
+from cotrail.systems.verify_and_edit import OWN, SPEC, VerifyAndEditSettings, rationale_of, step_bounds, verify_and_edit
 from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Line, Ran, ToldModel, ran
@@ -95,8 +88,9 @@ def test_half_of_the_votes_are_enough(chains: list[str], edited: bool) -> None: 
 
 
 def test_the_released_code_edits_every_chain() -> None:
-    assert released(instructed=False) == {"temperature": 0.0, "edits": "always"}
-    done = told(*[WHITE] * 5, "Nothing?", "the White Sea", **released(instructed=False))
+    released = SPEC.rule_settings("released", instructed=False)
+    assert released == {"temperature": 0.0, "edits": "always"}
+    done = told(*[WHITE] * 5, "Nothing?", "the White Sea", **released)
     assert {each.temperature for each in done.actions if isinstance(each, Reason)} == {0.0}
     assert done.answer.text == "the White Sea"
 

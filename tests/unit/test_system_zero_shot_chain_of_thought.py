@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cotrail.core.actions.generate import Prompted
 from cotrail.core.questions import Question
 from cotrail.core.system import System
-from cotrail.systems.zero_shot_chain_of_thought import ZeroShotChainSettings, zero_shot_chain_of_thought
+from cotrail.systems.without_retrieval import ZeroShotChainSettings, zero_shot_chain_of_thought
 from tests.cases import each_case
 from tests.replay.driving import MadeUp
 from tests.told import Ran, ToldModel, ran

@@ -17,8 +17,7 @@ from cotrail.core.results import Failure, Generated, Result, Retrieved
 from cotrail.core.system import Action, Answer, StepFailed, System, Together, expect
 from cotrail.errors import UnknownNameError, UnknownVersionError
 from cotrail.faithfulness.weighing import Weighing
-from cotrail.systems.ircot import IRCoTSettings, ircot
-from cotrail.systems.one_step import NoRetrievalSettings, OneStepSettings, no_retrieval, one_step
+from cotrail.systems.ircot import IRCoTSettings, NoRetrievalSettings, OneStepSettings, ircot, no_retrieval, one_step
 from cotrail.systems.parts.reading import Reader, ReaderSettings
 from cotrail.systems.parts.retrieval import RetrievalSettings
 from cotrail.systems.registry import SYSTEMS, find_system

@@ -2,7 +2,7 @@ import pytest
 
 from cotrail.core.questions import Question
 from cotrail.data.datasets.loading import load_questions
-from cotrail.data.datasets.tempquestions import PROMPT_IDS
+from cotrail.data.datasets.open_domain import PROMPT_IDS
 from cotrail.errors import DatasetError
 from tests.cases import each_case
 from tests.unit.test_datasets import Write, tempquestions, write

@@ -100,9 +100,9 @@ def test_a_text_without_control_tokens_has_the_tokens_it_always_had(kind: str, t
 @each_case("kind", TOKENIZERS)
 def test_a_template_has_its_control_tokens_and_a_quotation_has_none(kind: str) -> None:
     segments = [Segment("ab <|end|> "), Segment("</s>", plain=True), Segment(" dun </s>")]
-    tokens = made(kind).encode_conversation(segments)
+    tokens = made(kind).encode_segments(segments, special=False)
     assert [token for token in tokens if token in (0, 2)] == [2, 0]
-    assert made(kind).encode_conversation([Segment("ab <|end|> </s>")])[-1] == 0
+    assert made(kind).encode_segments([Segment("ab <|end|> </s>")], special=False)[-1] == 0
 
 
 def test_nul_names_no_control_token() -> None:

@@ -87,13 +87,6 @@ def make_ready(place: Place) -> None:
         raise UnavailableError(f"PostgreSQL can't be set up for root: {error}. {_WAYS_OUT}") from error
 
 
-def make_link(place: Place) -> None:
-    """Link data outside the home into it."""
-    link = place.home / "postgres"
-    if place.data != link and not link.is_symlink():
-        link.symlink_to(place.data)
-
-
 def give(folder: Path, user: str) -> None:
     """Make the account the folder's owner."""
     account = pwd.getpwnam(user)
@@ -170,13 +163,8 @@ ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}
 """PostgreSQL's whole environment: the user's own PG variables mustn't change how it runs."""
 
 INITDB = (
-    "--username=postgres",
-    "--auth-local=trust",
-    "--auth-host=reject",
-    "--encoding=UTF8",
-    "--locale=C",
-    "--locale-provider=builtin",
-    "--builtin-locale=C.UTF-8",
+    *("--username=postgres", "--auth-local=trust", "--auth-host=reject", "--encoding=UTF8"),
+    *("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
 )
 
 
@@ -220,7 +208,9 @@ def _prepare(place: Place, seen: Path, real: Path) -> None:
     make_ready(place)
     if not place.data.exists():
         _make_cluster(place)
-    make_link(place)
+    link = place.home / "postgres"
+    if place.data != link and not link.is_symlink():
+        link.symlink_to(place.data)
     if seen != real:
         seen.symlink_to(real)
 
@@ -268,7 +258,6 @@ def _answers(sockets: Path) -> bool:
 
 
 def _problem(place: Place, sockets: Path) -> Problem | None:
-    """Return what keeps PostgreSQL from recording."""
     address = f"host='{_quoted(sockets)}' port={PORT} user=postgres dbname=postgres connect_timeout={PATIENCE_SECONDS}"
     match PGconn.ping(os.fsencode(address)):
         case Ping.REJECT:
@@ -282,7 +271,6 @@ def _problem(place: Place, sockets: Path) -> Problem | None:
 
 
 def _quoted(path: Path) -> str:
-    """Return a path as libpq reads it between single quotes."""
     return str(path).replace("\\", "\\\\").replace("'", "\\'")
 
 

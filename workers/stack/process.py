@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import psutil
@@ -31,6 +31,8 @@ from cotrail.errors import UnavailableError
 from cotrail.workers.health import Problem
 from cotrail.workers.logs import log_path, open_log
 from cotrail.workers.stack.status import STALL_SECONDS, Life
+
+FormT = TypeVar("FormT")
 
 POLL_SECONDS = 0.02
 """The interval between two checks of a process that ends, and the first one of a process that starts."""
@@ -189,7 +191,8 @@ class Processes:
             started = []
             for service in services:
                 process, code = self.find(service.name), code_of(service.code)
-                if process is not None and self._code(service.name) != code:
+                record = self._read(service.name)
+                if process is not None and (record.code if record else "") != code:
                     self.end(service)
                     process = None
                 if process is None:
@@ -299,14 +302,7 @@ class Processes:
         return bool(left)
 
     def _read(self, name: str) -> ProcessRecord | None:
-        try:
-            return msgspec.json.decode(self._record_path(name).read_bytes(), type=ProcessRecord)
-        except (FileNotFoundError, msgspec.DecodeError):
-            return None
-
-    def _code(self, name: str) -> str:
-        record = self._read(name)
-        return "" if record is None else record.code
+        return read_json(self._record_path(name), ProcessRecord)
 
     def _wait(self, service: Service, process: psutil.Process, waiting: Callable[[str], None]) -> None:
         began, life, pause = time.monotonic(), Life(process, self.log(service.name)), POLL_SECONDS
@@ -392,6 +388,14 @@ def write_json(path: Path, value: Any) -> None:
     temporary.replace(path)
 
 
+def read_json(path: Path, form: type[FormT]) -> FormT | None:
+    """Return what is in a file; None where there is none, or it holds something else."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=form)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
 def _started(process: psutil.Process) -> float:
     """Return the seconds between the start of the machine and that of the process, whatever the clock says now."""
     return process.create_time() - psutil.boot_time()
@@ -440,7 +444,6 @@ def _kill(processes: list[psutil.Process]) -> None:
 
 
 def _wait_for_end(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
-    """Return those that are still alive after so many seconds."""
     deadline = time.monotonic() + seconds
     while (living := [process for process in processes if alive(process)]) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -32,12 +33,12 @@ COTRAIL = (sys.executable, "-m", "cotrail.cli.main")
 
 def worker(settings: Settings, role: Role, *, events: bool) -> Service:
     """The worker of a role."""
-    return _worker(settings, role, (*COTRAIL, "worker", role, *(("--events",) if events else ())))
+    return _python(settings, role, (*COTRAIL, "worker", role, *(("--events",) if events else ())), tuned())
 
 
 def maintenance(settings: Settings) -> Service:
     """The process that admits, sends and recovers steps."""
-    service = _worker(settings, "maintenance", (*COTRAIL, "worker", "maintenance"))
+    service = _python(settings, "maintenance", (*COTRAIL, "worker", "maintenance"), tuned())
     folder = wanted_file(settings, "").parent
     return replace(service, environment={**service.environment, health.WANTED: str(folder)})
 
@@ -49,14 +50,13 @@ def supervisor(settings: Settings, name: str) -> Service:
 
 def flower(settings: Settings, access: Access, path: Path) -> Service:
     """Flower, behind user and password; path: the file that keeps the access."""
-    return Service(
-        name="flower",
-        command=(*COTRAIL, "flower"),
-        folder=_folder(settings, "flower"),
-        start_seconds=settings.start_seconds,
-        code=code_on_disk,
-        # Not on the command line, which every user of the machine can read.
-        environment={**_environment(settings), USER: access.user, PASSWORD: access.password},
+    # Not on the command line, which every user of the machine can read.
+    environment = {**_environment(settings), USER: access.user, PASSWORD: access.password}
+    return _service(
+        settings,
+        "flower",
+        (*COTRAIL, "flower"),
+        environment,
         listen=partial(listen_for_flower, path),
         ready=partial(healthy, path),
         problem=lambda: problem(answering=healthy(path)),
@@ -66,13 +66,12 @@ def flower(settings: Settings, access: Access, path: Path) -> Service:
 def api(settings: Settings, path: Path, flower: Access | None) -> Service:
     """The service over HTTP, on loopback alone; path: the file of its address; flower: where its pages find Flower."""
     known = {} if flower is None else {FLOWER_URL: flower.url}
-    return Service(
-        name="api",
-        command=(*COTRAIL, "serve", f"--host={HOST}"),
-        folder=_folder(settings, "api"),
-        start_seconds=settings.start_seconds,
-        code=code_on_disk,
-        environment={**known, **_environment(settings), STACK: web.kept_address(path, settings.api_port).stack},
+    environment = {**known, **_environment(settings), STACK: web.kept_address(path, settings.api_port).stack}
+    return _service(
+        settings,
+        "api",
+        (*COTRAIL, "serve", f"--host={HOST}"),
+        environment,
         listen=partial(web.listen, path, settings.api_port),
         ready=partial(web.has, path, web.READY),
         problem=lambda: problem(answering=web.has(path, web.HEALTH)),
@@ -89,10 +88,6 @@ def ready_file(settings: Settings, name: str) -> Path:
     return settings.home.absolute() / "run" / f"{name}.ready"
 
 
-def _worker(settings: Settings, name: str, command: tuple[str, ...]) -> Service:
-    return _python(settings, name, command, tuned())
-
-
 def _python(settings: Settings, name: str, command: tuple[str, ...], defaults: Mapping[str, str]) -> Service:
     """A process of this package, which tells how it is and bounds its log.
 
@@ -100,16 +95,23 @@ def _python(settings: Settings, name: str, command: tuple[str, ...], defaults: M
     """
     file = ready_file(settings, name)
     own = {health.VARIABLE: str(file), logs.VARIABLE: str(logs.log_path(settings.home.absolute(), name))}
+    environment = {**defaults, **_environment(settings), **own}
+    checks = {"ready": file.exists, "problem": partial(problem_of, file), "transient": (file,)}
+    return _service(settings, name, command, environment, **checks)
+
+
+def _service(
+    settings: Settings, name: str, command: tuple[str, ...], environment: Mapping[str, str], **further: Any
+) -> Service:
     return Service(
         name=name,
         command=command,
-        folder=_folder(settings, name),
-        start_seconds=settings.start_seconds,
+        # An empty one: Python imports from there first, and `tasks` is a common name for a folder.
+        folder=settings.home.absolute() / "work" / name,
+        environment=environment,
         code=code_on_disk,
-        environment={**defaults, **_environment(settings), **own},
-        ready=file.exists,
-        problem=partial(problem_of, file),
-        transient=(file,),
+        start_seconds=settings.start_seconds,
+        **further,
     )
 
 
@@ -125,11 +127,6 @@ def code_on_disk() -> str:
     return total.hexdigest()
 
 
-def _folder(settings: Settings, name: str) -> Path:
-    """Return an empty working folder: Python imports from there first, and `tasks` is a common name for a folder."""
-    return settings.home.absolute() / "work" / name
-
-
 def _environment(settings: Settings) -> dict[str, str]:
     """Return the user's environment with relative paths made absolute, as the processes work elsewhere."""
     environment = {**os.environ, "COTRAIL_HOME": str(settings.home.absolute())}
@@ -140,9 +137,6 @@ def _environment(settings: Settings) -> dict[str, str]:
     if path := os.environ.get("PYTHONPATH"):
         environment["PYTHONPATH"] = os.pathsep.join(str(Path(entry).absolute()) for entry in path.split(os.pathsep))
     return environment
-
-
-# Programs of the servers, which come in wheels.
 
 
 def package_folder(name: str, *, extra: str) -> Path:

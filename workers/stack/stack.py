@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-import msgspec
 import psutil
 from msgspec.structs import replace
 
@@ -20,7 +19,7 @@ from cotrail.errors import InputError, UnavailableError
 from cotrail.workers.health import ON_DEMAND, Problem
 from cotrail.workers.stack import python
 from cotrail.workers.stack.postgres import STATE, find_place, postgres, redis
-from cotrail.workers.stack.process import Processes, Service, silent, write_json
+from cotrail.workers.stack.process import Processes, Service, read_json, silent, write_json
 from cotrail.workers.stack.python import package_folder
 from cotrail.workers.stack.status import (
     NAMES,
@@ -133,10 +132,8 @@ class Stack:
     def check_started(self) -> None:
         """Raises UnavailableError where `down` has stopped the stack, which is waited for if it does so just now."""
         with self._lock():
-            self._check_started()
-
-    def _check_started(self) -> None:
-        if not self.started():
+            there = self.started()
+        if not there:
             raise UnavailableError("`cotrail down` has stopped what this command started; `cotrail up` starts it again")
 
     def started(self) -> tuple[str, ...]:
@@ -230,10 +227,7 @@ class Stack:
     @property
     def restarts(self) -> dict[str, Restarts]:
         """What the active supervisor wrote down of each service."""
-        try:
-            return msgspec.json.decode(self._restarts_path.read_bytes(), type=dict[str, Restarts])
-        except (FileNotFoundError, msgspec.DecodeError):
-            return {}
+        return read_json(self._restarts_path, dict[str, Restarts]) or {}
 
     @restarts.setter
     def restarts(self, restarts: dict[str, Restarts]) -> None:
@@ -359,7 +353,6 @@ class Stack:
         )
 
     def _problem(self, service: Service, process: psutil.Process) -> Problem | None:
-        """Return what keeps a running service from its work."""
         if process.status() == psutil.STATUS_STOPPED:
             return Problem(said="a signal has stopped it (SIGSTOP)", restart=True)
         problem = service.problem()
@@ -396,7 +389,6 @@ class Stack:
 
 
 def _locked(lock: IO[str]) -> bool:
-    """Lock a file unless another process has; returns whether it is locked now."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

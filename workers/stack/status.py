@@ -54,22 +54,18 @@ class Restarts(Struct, frozen=True, kw_only=True):
 
 def died(before: Restarts, now: float, *, uptime: float, reason: str | None) -> Restarts:
     """Return what holds once a service was seen dead that ran for `uptime` seconds."""
-    return _paused(replace(before, pause=0.0) if uptime >= STABLE_SECONDS else before, now, reason)
+    return failed(replace(before, pause=0.0) if uptime >= STABLE_SECONDS else before, now, reason)
 
 
-def failed(before: Restarts, now: float, reason: str) -> Restarts:
+def failed(before: Restarts, now: float, reason: str | None) -> Restarts:
     """Return what holds once a service couldn't be started."""
-    return _paused(before, now, reason)
+    pause = min(max(2 * before.pause, SHORTEST_SECONDS), LONGEST_SECONDS)
+    return replace(before, pause=pause, due=now + pause, reason=reason)
 
 
 def started(before: Restarts) -> Restarts:
     """Return what holds once a service was started again."""
     return replace(before, count=before.count + 1, due=None)
-
-
-def _paused(before: Restarts, now: float, reason: str | None) -> Restarts:
-    pause = min(max(2 * before.pause, SHORTEST_SECONDS), LONGEST_SECONDS)
-    return replace(before, pause=pause, due=now + pause, reason=reason)
 
 
 SERVERS = ("postgres", "redis")

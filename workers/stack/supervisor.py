@@ -78,10 +78,7 @@ logger = logging.getLogger(__name__)
 
 
 class Supervisor:
-    """The active one of a stack's supervisors.
-
-    name: its own.
-    """
+    """The active one of a stack's supervisors; name: its own."""
 
     def __init__(self, stack: Stack, name: str, guard: Guard) -> None:
         self._stack = stack
@@ -90,10 +87,7 @@ class Supervisor:
         self._restarts = stack.restarts  # of the one that was active before
 
     def look(self) -> bool:
-        """End what is frozen, note what has died, and start the first service whose pause is over.
-
-        Returns whether any was dead.
-        """
+        """End what is frozen, note what died (returns whether any had), and start the first whose pause is over."""
         before = dict(self._restarts)
         # First, so that what is killed here counts as dead in this look already.
         self._end_frozen()

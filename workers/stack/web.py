@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from cotrail.configuration.variables import STACK_HEADER
 from cotrail.errors import InputError, UnavailableError
 from cotrail.workers.health import Problem
-from cotrail.workers.stack.process import write_json
+from cotrail.workers.stack.process import read_json, write_json
 
 # What the stack's web servers have in common: a port on loopback, and a page that says that they work.
 
@@ -123,15 +123,10 @@ def has(path: Path, page: str) -> bool:
 
 def read_address(path: Path) -> Address | None:
     """Return the address that was kept, if there is one."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Address)
-    except (FileNotFoundError, msgspec.DecodeError):
-        return None
+    return read_json(path, Address)
 
 
 logger = logging.getLogger(__name__)
-
-# Flower: a web page that shows what Celery does.
 
 PORT = 5555
 FLOWER_HEALTH = "/healthcheck"
@@ -198,10 +193,7 @@ def healthy(path: Path) -> bool:
 
 def read_access(path: Path) -> Access | None:
     """Return the access that the last start kept, if there was one."""
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Access)
-    except (FileNotFoundError, msgspec.DecodeError):
-        return None
+    return read_json(path, Access)
 
 
 def left_out() -> list[str]:

@@ -83,10 +83,7 @@ REASONS = {"completed": "stop", "incomplete": "length"}
 
 
 class Completion:
-    """A completion as it comes about.
-
-    request: what was asked for; asked: the run that answers it.
-    """
+    """A completion as it comes about; request: what was asked for; asked: the run that answers it."""
 
     def __init__(self, request: ChatRequest, asked: answering.Asked) -> None:
         self._request = request

@@ -19,11 +19,8 @@ from cotrail.core.binding import MODEL
 from cotrail.core.budgets import NO_BUDGET, Budget
 from cotrail.errors import CotrailError, InputError, UnknownNameError
 from cotrail.services.access.grants import find_granted_model
-from cotrail.services.runs.asking import askable_systems, converses, corpus_names
 from cotrail.services.runs.requests import DEFAULT_SYSTEM, AskRequest
-from cotrail.services.runs.resolving import prices_of
-
-# Errors as OpenAI's API has them.
+from cotrail.services.runs.resolving import askable_systems, converses, corpus_names, prices_of
 
 NO_ANSWER = HTTPStatus.UNPROCESSABLE_ENTITY
 """The status where a question has no answer. Workers have tried it again as often as makes sense, and clients ask again

@@ -12,8 +12,7 @@ from litestar.exceptions import HTTPException
 from litestar.params import FromPath, JSONBody
 from litestar.response import Stream
 
-from cotrail.api.access import ANY_KEY, RESPOND, RESPONSE, scope_guard
-from cotrail.api.activities import note_made
+from cotrail.api.access import ANY_KEY, RESPOND, RESPONSE, note_made, scope_guard
 from cotrail.api.event_streams import each_of, frame, in_threads, sent, streams_of, while_allowed
 from cotrail.api.openai import requests
 from cotrail.api.openai.chat import Completion, recorded

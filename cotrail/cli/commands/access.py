@@ -124,8 +124,6 @@ def _row(each: ProjectRecord) -> list[str]:
     return [each.name, listed(each.corpora), listed(each.models), questions, money, stored]
 
 
-# `cotrail token`: tokens of the service.
-
 token = typer.Typer(no_args_is_help=True, help="Make, list and revoke tokens of the service.")
 
 TOKEN_COLUMNS = titled("id", "name", "project", "allows", "created", "used", "until")

@@ -2,15 +2,14 @@
 
 import getpass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from cotrail.cli.commands.errors import read_rows, write_rows
+from cotrail.cli.commands.errors import mark_each, read_rows, write_rows
 from cotrail.cli.request_options import Json, RunName, Tags, option
 from cotrail.cli.terminal.output import console, heading, in_json, print_json
 from cotrail.cli.terminal.run_text import print_namesakes
@@ -20,19 +19,18 @@ from cotrail.core.questions import Paragraph
 from cotrail.errors import InputError
 from cotrail.services.results import annotations
 from cotrail.services.results.annotations import (
-    AnnotationSession,
     AnnotationSummary,
     Chain,
+    Marking,
     Place,
     SentenceMark,
     SentenceRow,
+    places_in,
     rows_of,
 )
 from cotrail.services.runs import labels
 
 KEYS = "y true · n not true · s skip · u undo · q quit; after y or n a note, if you like"
-
-Key = Literal["y", "n", "s", "u", "q"]
 
 LONGEST_NAME = 200
 """The longest name of an annotator, in characters: it is part of a key in the database."""
@@ -71,7 +69,9 @@ def annotate(
         return
     run_id = labels.identify(run).run
     if marked:
-        _import(run_id, name, marked, json=json)
+        summary = annotations.fill_in(run_id, annotator=name, rows=read_rows(marked, SentenceRow))
+        if not in_json(summary, json=json):
+            _print_summary(summary)
     elif export:
         _export(run_id, name, export, sampled, seed, json=json)
     else:
@@ -92,53 +92,28 @@ def annotator_name(given: str | None) -> str:
 
 
 def _ask(run: str, annotator: str, sampled: int, seed: int) -> None:
-    chains = _sampled(run, sampled, seed)
-    screen = console()
+    chains = {chain.question_id: chain for chain in _sampled(run, sampled, seed)}
     marked = {(mark.question_id, mark.position) for mark in annotations.marks(run, annotator)}
+    unmarked = [place for place in places_in(chains.values()) if place not in marked]
 
-    def forget(mark: SentenceMark) -> None:
-        annotations.forget(run, question=mark.question_id, position=mark.position, annotator=annotator)
+    def forget(place: Place) -> None:
+        annotations.forget(run, question=place[0], position=place[1], annotator=annotator)
 
-    session = AnnotationSession(annotator, chains, marked, lambda mark: annotations.mark(run, [mark]), forget)
-    while (place := session.next) is not None:
-        show_sentence(screen, session, place)
-        key, note = ask_key(screen)
-        if key == "q":
-            break
-        apply_key(session, place, key, note)
-    questions = [chain.question_id for chain in chains]
-    _print_summary(annotations.summarize_annotations(run, annotator=annotator, questions=questions))
+    def made(place: Place, key: str, note: str) -> SentenceMark:
+        id_, position = place
+        return SentenceMark(question_id=id_, position=position, annotator=annotator, is_true=key == "y", note=note)
 
+    def show(place: Place) -> None:
+        _show_sentence(screen, chains[place[0]], place[1], session.left)
 
-def ask_key(screen: Console) -> tuple[Key, str]:
-    """The key that the person types, and the note after it; asks again where it is none."""
-    while True:
-        typed = typer.prompt("true?", prompt_suffix=" ").strip()
-        key, _, note = typed.partition(" ")
-        match key.lower():
-            # Arrow keys arrive as escape sequences, which would become part of the note.
-            case "y" | "n" as known if note.isprintable():
-                return known, note.strip()
-            case "s" | "u" | "q" as known if not note:
-                return known, ""
-        screen.print(KEYS, style="dim")
+    screen = console()
+    session: Marking[Place, SentenceMark] = Marking(unmarked, lambda mark: annotations.mark(run, [mark]), forget)
+    mark_each(screen, session, "true?", ("y", "n"), [KEYS], show, made)
+    _print_summary(annotations.summarize_annotations(run, annotator=annotator, questions=list(chains)))
 
 
-def apply_key(session: AnnotationSession, place: Place, key: Key, note: str) -> None:
-    """Applies a key: marks the sentence, leaves it for another time, or goes back to the one before."""
-    match key:
-        case "u":
-            session.undo()
-        case "y" | "n":
-            session.mark(place, note, is_true=key == "y")
-        case _:
-            session.skip()
-
-
-def show_sentence(screen: Console, session: AnnotationSession, place: Place) -> None:
+def _show_sentence(screen: Console, chain: Chain, position: int, left: int) -> None:
     """Prints the sentence below its paragraphs, its question and the chain so far."""
-    key, position = place
-    chain = session.chain(key)
     screen.print(Rule(style="dim"), width=min(screen.width, RULE))
     for paragraph in chain.paragraphs[position]:
         screen.print(_paragraph(paragraph))
@@ -147,8 +122,8 @@ def show_sentence(screen: Console, session: AnnotationSession, place: Place) -> 
     for sentence in chain.sentences[:position]:
         screen.print(Padding(Text(sentence, style="dim"), (0, 0, 0, 3), expand=False))
     screen.print(Padding(Text(chain.sentences[position], style="bold yellow"), (0, 0, 0, 3), expand=False))
-    left = count(session.left, "sentence")
-    screen.print(f"sentence {position + 1} of question {key}; {left} to go; {KEYS}", style="dim")
+    to_go = f"{count(left, 'sentence')} to go"
+    screen.print(f"sentence {position + 1} of question {chain.question_id}; {to_go}; {KEYS}", style="dim")
 
 
 def _paragraph(paragraph: Paragraph) -> Text:
@@ -186,15 +161,6 @@ def _export(run: str, annotator: str, path: Path, size: int, seed: int, *, json:
         f"false), then: cotrail annotate {run} --import {path}",
         soft_wrap=True,
     )
-
-
-def _import(run: str, annotator: str, path: Path, *, json: bool) -> None:
-    summary = annotations.fill_in(run, annotator=annotator, rows=read_rows(path, SentenceRow))
-    if not in_json(summary, json=json):
-        _print_summary(summary)
-
-
-# `cotrail label`: a run's name and tags.
 
 
 def label(

@@ -1,5 +1,6 @@
 """`cotrail audit`: verification of a run's audit trail, and the trail as files for other programs."""
 
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -22,9 +23,13 @@ from cotrail.errors import InputError
 from cotrail.services.results import auditing, steps
 from cotrail.services.results.steps import NAMED
 from cotrail.services.runs import labels
+from cotrail.services.runs.watching import POLL_SECONDS
 
 DEPARTED, UNSEALED = 1, 5
 """The exit codes where a record was changed, and where nothing is wrong but not all of it is sealed."""
+
+SEALING_SECONDS = 10.0
+"""How long a run whose questions have all ended is waited for: the workers seal it a moment later."""
 
 MOST_FINDINGS = 20
 """The most findings that are printed; `--json` has all."""
@@ -57,6 +62,7 @@ def verify(
         if what.endswith(SUFFIX) or Path(what).is_file():  # in this process in any case, since it needs nothing else
             verification = auditing.verify_bundle.function(Path(what), digest=digest, plan=plan, follow=follow)
         else:
+            _wait_for_seal(what)
             verification = auditing.verify_run(what, digest=digest, plan=plan, follow=follow)
     if not in_json(verification, json=json):
         _show(console(), verification)
@@ -119,6 +125,15 @@ def prompt(
     print_prompt(choice, json=json)
 
 
+def _wait_for_seal(run: str) -> None:
+    """Waits some seconds for a run all of whose questions are sealed, and which isn't itself yet."""
+    until = time.monotonic() + SEALING_SECONDS
+    while (seals := auditing.show_seals(run)).digest is None and seals.sealed == seals.questions:
+        if time.monotonic() > until:
+            return
+        time.sleep(POLL_SECONDS)
+
+
 def _write_provenance(document: dict[str, object], run: str, question: str, output: Path | None, *, json: bool) -> None:
     if output is None:
         print_json(document)
@@ -158,6 +173,8 @@ def _show(screen: Console, verification: Verification) -> None:
             screen.print(f"  {finding}", soft_wrap=True)
         if len(verification.findings) > MOST_FINDINGS:
             screen.print(f"  … and {len(verification.findings) - MOST_FINDINGS:,} more; --json has all", style="dim")
+    elif verification.imported:
+        screen.print("It is as it was imported. That it happened so elsewhere, nothing shows.", style="bold yellow")
     elif verification.closed:
         screen.print("All of it is as it was recorded.", style="green")
     else:

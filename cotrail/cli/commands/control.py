@@ -144,9 +144,6 @@ def _outcomes(retried: RetriedRun) -> list[str]:
     return lines or [f"{run}: no question to try again."]
 
 
-# `cotrail prune`: removes runs permanently.
-
-
 def prune_runs(
     runs: Annotated[list[str] | None, argument("prune.runs")] = None,
     *,
@@ -162,7 +159,9 @@ def prune_runs(
     """
     pruned = control.choose_runs(runs or (), older_than)
     if not dry_run and pruned.runs and not yes:
-        _confirm(pruned.weight)
+        if not sys.stdin.isatty():
+            raise InputError(f"{_described(pruned.weight)} would be removed permanently; confirm with --yes")
+        typer.confirm(f"Remove {_described(pruned.weight)} permanently?", abort=True)
     if not dry_run:
         pruned = replace(pruned, removed=_prune(pruned.runs))
     removed = pruned.removed
@@ -177,12 +176,6 @@ def prune_runs(
         console().print(f"Removed {_described(pruned.weight)}; with them went {shared} that nothing else refers to.")
 
 
-def _confirm(weight: Weight) -> None:
-    if not sys.stdin.isatty():
-        raise InputError(f"{_described(weight)} would be removed permanently; confirm with --yes")
-    typer.confirm(f"Remove {_described(weight)} permanently?", abort=True)
-
-
 def _prune(runs: Sequence[str]) -> Pruned:
     with _working() as say:
         return control.prune_runs(
@@ -195,9 +188,6 @@ def _prune(runs: Sequence[str]) -> Pruned:
 
 def _described(weight: Weight) -> str:
     return f"{count(weight.runs, 'run')} with {count(weight.steps, 'step')} ({size(weight.bytes)})"
-
-
-# `cotrail watch`: a run's progress while workers carry it out.
 
 
 def watch(run: RunName, *, json: Json = False) -> None:

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
-from msgspec import Struct
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -36,8 +36,7 @@ from cotrail.services.library.datasets import build as build_files
 from cotrail.services.library.datasets import sample as draw
 from cotrail.services.library.downloads import Downloading, OnBytes, fetch, find_published, published, read_sizes
 from cotrail.services.results.recorded_chains import SelfWrittenRequest, build_from_run
-
-# `cotrail demonstrations`: builds demonstration files from annotated questions, or from chains of a run.
+from cotrail.services.runs.importing import import_file
 
 demonstrations = typer.Typer(
     name="demonstrations", help="Build demonstrations from questions or a run.", no_args_is_help=True
@@ -173,17 +172,6 @@ def get(
     console().print(hint, style="dim", soft_wrap=True)
 
 
-class BuiltCorpus(Struct, frozen=True, kw_only=True):
-    """A corpus that was just built, or was there."""
-
-    output: str
-    paragraphs: int
-    duplicates: int
-    resumed: int
-    is_new: bool
-    seconds: float
-
-
 @data.command()
 def build(
     dataset: Annotated[str, argument("data.build.dataset", words={"recipes": ", ".join(RECIPES)})],
@@ -206,7 +194,7 @@ def build(
             console(stderr=True).print("Interrupted; the same command continues from here.")
             raise
     seconds = time.monotonic() - started
-    if in_json(_described(built, seconds), json=json):
+    if in_json({**msgspec.structs.asdict(built), "output": str(built.output), "seconds": seconds}, json=json):
         return
     console().print(_sentence(built, seconds), soft_wrap=True)
     console().print(
@@ -239,17 +227,6 @@ def sample(
         return
     sizes = f"{count(development, 'question')} to {files.development} and {test:,} to {files.test}"
     console().print(f"Wrote {sizes}.", soft_wrap=True)
-
-
-def _described(built: CompleteCorpus, seconds: float) -> BuiltCorpus:
-    return BuiltCorpus(
-        output=str(built.output),
-        paragraphs=built.paragraphs,
-        duplicates=built.duplicates,
-        resumed=built.resumed,
-        is_new=built.is_new,
-        seconds=seconds,
-    )
 
 
 def _sentence(built: CompleteCorpus, seconds: float) -> str:
@@ -312,9 +289,6 @@ def _print_published(*, json: bool) -> None:
     print_rows(console(), titled("name", "what", "licence", "from"), rows)
 
 
-# `cotrail datasets`: the datasets whose questions can be read.
-
-
 def datasets(
     name: Annotated[str | None, argument("datasets.name", autocompletion=completing(lambda: DATASETS))] = None,
     *,
@@ -357,3 +331,28 @@ def _corpus(dataset: ListedDataset) -> str:
         return "none to build; `cotrail index` makes one of any paragraphs"
     size = count(dataset.paper_paragraphs, "paragraph")
     return f"`cotrail data build {dataset.name}` makes it from {dataset.corpus}; the paper's has {size}"
+
+
+# `cotrail import`: what other programs, and `cotrail.run`, recorded.
+
+
+def import_(
+    file: Annotated[Path, argument("import.file")],
+    *,
+    name: Annotated[str | None, option("import.name")] = None,
+    model: Annotated[str, option("import.model")] = "unknown",
+    dataset: Annotated[str, option("import.dataset", words={"datasets": ", ".join(DATASETS)})] = "jsonl",
+    json: Json = False,
+) -> None:
+    """Import transcripts of other programs, or answers that `cotrail.run` saved, as a run.
+
+    It is read, scored, judged, exported and compared as any run, and marked as imported: `cotrail audit verify` says
+    that nothing shows it happened so.
+
+    Example: `cotrail import transcripts.jsonl --model gpt-5`
+    """
+    show = at_intervals(console(stderr=True), 5, "{0[0]:,} of {0[1]:,} questions recorded".format, lambda _: False)
+    imported = import_file(file, name=name, model=model, dataset=dataset, progress=lambda *at: show(at))
+    if not in_json(imported, json=json):
+        size, steps = count(imported.questions, "question"), count(imported.steps, "step")
+        console().print(f"{imported.run}: {size} imported, with {steps}.", soft_wrap=True)

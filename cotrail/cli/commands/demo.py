@@ -72,10 +72,14 @@ def demo(
 
 def _introduce(screen: Console) -> None:
     if settings().model == BUNDLED_MODEL:
+        reached = [
+            f"{each.name} ({each.parameters:g} billion parameters) {percent(each.answer_f1)}"
+            for each in published_models()
+        ]
         screen.print(
             "Sentences are selected by the words that they share with the question, since SmolLM2, with 135 million "
-            "parameters, is too small to write them, as IRCoT itself has it. "
-            f"{_larger_models()}",
+            "parameters, is too small to write them, as IRCoT itself has it. The models of IRCoT's paper reach these "
+            f"F1 on HotpotQA, whose questions are of this kind: {', '.join(reached)} (table 4).",
             style="yellow",
         )
         screen.print()
@@ -83,16 +87,6 @@ def _introduce(screen: Console) -> None:
         "No single paragraph answers these questions. IRCoT searches, writes one sentence of reasoning, searches with "
         "that sentence, and so on; here the sentence is one of those found. Each step is a task in a queue, recorded "
         "in PostgreSQL before the next one begins. The country in the sample is invented."
-    )
-
-
-def _larger_models() -> str:
-    reached = [
-        f"{each.name} ({each.parameters:g} billion parameters) {percent(each.answer_f1)}" for each in published_models()
-    ]
-    return (
-        "The models of IRCoT's paper reach these F1 on HotpotQA, whose questions are of this kind: "
-        f"{', '.join(reached)} (table 4)."
     )
 
 

@@ -1,6 +1,6 @@
 """`cotrail errors`: the causes of a run's wrong answers; `cotrail annotate --causes`: a person labels them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -21,14 +21,8 @@ from cotrail.common.printable_text import one_line
 from cotrail.common.text_files import MAX_FILE_BYTES, numbered_lines, opened
 from cotrail.errors import InputError
 from cotrail.services.results import cause_labels, causes
-from cotrail.services.results.cause_labels import (
-    Case,
-    CauseLabel,
-    CauseRow,
-    LabellingSession,
-    LabellingSummary,
-    rows_of,
-)
+from cotrail.services.results.annotations import Marking
+from cotrail.services.results.cause_labels import Case, CauseLabel, CauseRow, LabellingSummary, rows_of
 from cotrail.services.results.causes import Cause, CauseCount, CheckedQuestion, LabelAgreement, RunErrors, WrongAnswer
 from cotrail.services.runs import labels
 
@@ -141,6 +135,8 @@ def _print_question(screen: Console, each: WrongAnswer) -> None:
 # Files of sentences to be judged, and of causes to be labelled, which people fill in.
 
 RowT = TypeVar("RowT", bound=Struct)
+T = TypeVar("T")
+M = TypeVar("M")
 
 
 def write_rows(path: Path, rows: Sequence[Struct]) -> None:
@@ -177,8 +173,10 @@ def _row(raw: bytes, place: str, form: type[RowT]) -> RowT:
 CAUSES = {str(number): cause for number, cause in enumerate(Cause, start=1)}
 """The causes by the keys that choose them."""
 
-KEYS = "y as the rules say · " + " · ".join(f"{key} {cause}" for key, cause in CAUSES.items())
-FURTHER_KEYS = "s skip · u undo · q quit; after y or a number a note, if you like"
+KEYS = (
+    "y as the rules say · " + " · ".join(f"{key} {cause}" for key, cause in CAUSES.items()),
+    "s skip · u undo · q quit; after y or a number a note, if you like",
+)
 
 RULE = 100
 """The most columns of the line between two answers."""
@@ -210,43 +208,64 @@ def label_causes(
 def _ask(run: str, annotator: str, cases: tuple[Case, ...]) -> LabellingSummary:
     labelled = {label.question_id for label in cause_labels.list_labels(run, annotator)}
 
-    def record(label: CauseLabel) -> None:
-        cause_labels.label(run, [label])
+    unlabelled = [case for case in cases if case.wrong.question_id not in labelled]
 
-    def forget(question: str) -> None:
-        cause_labels.forget(run, question=question, annotator=annotator)
+    def forget(case: Case) -> None:
+        cause_labels.forget(run, question=case.wrong.question_id, annotator=annotator)
 
-    screen, session = console(), LabellingSession(annotator, cases, labelled, record, forget)
-    while (case := session.next) is not None:
-        _show(screen, case, session.left)
-        key, note = _ask_key(screen)
-        if key == "q":
-            break
-        _apply(session, case, key, note)
+    def made(case: Case, key: str, note: str) -> CauseLabel:
+        cause = CAUSES.get(key, case.wrong.cause)
+        return CauseLabel(question_id=case.wrong.question_id, annotator=annotator, cause=cause, note=note)
+
+    screen = console()
+    session: Marking[Case, CauseLabel] = Marking(unlabelled, lambda label: cause_labels.label(run, [label]), forget)
+    mark_each(screen, session, "cause?", ("y", *CAUSES), KEYS, lambda case: _show(screen, case, session.left), made)
     return cause_labels.summary(run, annotator=annotator, questions=[case.wrong.question_id for case in cases])
 
 
-def _ask_key(screen: Console) -> tuple[str, str]:
+def mark_each(
+    screen: Console,
+    session: Marking[T, M],
+    asked: str,
+    choices: Collection[str],
+    keys: Sequence[str],
+    show: Callable[[T], None],
+    made: Callable[[T, str, str], M],
+) -> None:
+    """Have a person mark one thing after the other, until they quit.
+
+    asked: the words before the cursor; choices: the keys that mark it; keys: lines on what all keys do.
+    made: the mark of a thing, from the key and the note after it.
+    """
+    while (thing := session.next) is not None:
+        show(thing)
+        key, note = _ask_key(screen, asked, choices, keys)
+        match key:
+            case "q":
+                return
+            case "u":
+                session.undo()
+            case "s":
+                session.skip()
+            case _:
+                session.mark(made(thing, key, note))
+
+
+def _ask_key(screen: Console, asked: str, choices: Collection[str], keys: Sequence[str]) -> tuple[str, str]:
     """The key that the person types, and the note after it; asks again where it is none."""
     while True:
-        typed = typer.prompt("cause?", prompt_suffix=" ").strip()
-        key, _, note = typed.partition(" ")
+        typed, _, note = typer.prompt(asked, prompt_suffix=" ").strip().partition(" ")
+        key = typed.lower()
         # Arrow keys arrive as escape sequences, which would become part of the note.
-        if (key == "y" or key in CAUSES) and note.isprintable():
+        if (key in choices and note.isprintable()) or (key in ("s", "u", "q") and not note):
             return key, note.strip()
-        if key in ("s", "u", "q") and not note:
-            return key, ""
-        _show_keys(screen)
+        print_keys(screen, keys)
 
 
-def _apply(session: LabellingSession, case: Case, key: str, note: str) -> None:
-    match key:
-        case "u":
-            session.undo()
-        case "s":
-            session.skip()
-        case _:
-            session.label(case, CAUSES.get(key, case.wrong.cause), note)
+def print_keys(screen: Console, keys: Sequence[str]) -> None:
+    """Prints what the keys do."""
+    for line in keys:
+        screen.print(line, style="dim")
 
 
 def _show(screen: Console, case: Case, left: int) -> None:
@@ -266,12 +285,7 @@ def _show(screen: Console, case: Case, left: int) -> None:
     for sign in wrong.signs[1:]:
         screen.print(Text(f"also {sign.cause}: {sign.facts}", style="dim"))
     screen.print(f"question {wrong.question_id}; {count(left, 'answer')} to go", style="dim")
-    _show_keys(screen)
-
-
-def _show_keys(screen: Console) -> None:
-    screen.print(KEYS, style="dim")
-    screen.print(FURTHER_KEYS, style="dim")
+    print_keys(screen, KEYS)
 
 
 def _indented(text: Text) -> Padding:

@@ -16,7 +16,7 @@ from cotrail.common.humanize import count, percent
 from cotrail.common.printable_text import cut
 from cotrail.common.structs import assigned, shortened
 from cotrail.core.edits import Edit, read_point
-from cotrail.core.ports.roles import ROLES
+from cotrail.core.ports.encoders import ROLES
 from cotrail.core.repeats import SHARE
 from cotrail.errors import InputError
 from cotrail.services.results import repeated_steps
@@ -99,8 +99,6 @@ def _whole(forked: ForkedRun) -> str:
     return f", {answered}" if forked.whole else ""
 
 
-# `cotrail repeat`: some steps of a run again, and how many come out otherwise.
-
 SHOWN = 20
 """The number of steps that came out otherwise which are shown."""
 
@@ -128,7 +126,10 @@ def repeat(
     part = SHARE if share is None else read_share(share)
     begun = begin_repeating(run, share=part, seed=seed, kinds=kinds or ())
     if not wait:
-        _print_begun(begun, json=json)
+        if not in_json(begun, json=json):
+            typer.echo(begun.run)
+            hint = f"{_repeat_summary(begun)} `cotrail repeat {begun.run}` shows what comes out otherwise."
+            console(stderr=True).print(hint, style="dim", soft_wrap=True)
         return
     console(stderr=json).print(_repeat_summary(begun), soft_wrap=True)
     raise typer.Exit(_report(begun.run, wait=True, json=json))
@@ -144,14 +145,6 @@ def _report(run: str, *, wait: bool, json: bool) -> int:
     if not in_json(report, json=json):
         _print_report(console(), report)
     return code
-
-
-def _print_begun(begun: RepeatedRun, *, json: bool) -> None:
-    if in_json(begun, json=json):
-        return
-    typer.echo(begun.run)
-    hint = f"{_repeat_summary(begun)} `cotrail repeat {begun.run}` shows what comes out otherwise."
-    console(stderr=True).print(hint, style="dim", soft_wrap=True)
 
 
 def _repeat_summary(begun: RepeatedRun) -> str:
@@ -193,8 +186,6 @@ def _left_out(report: RepeatReport) -> str:
     }
     return ", ".join(f"{number:,} {why}" for why, number in reasons.items() if number)
 
-
-# `cotrail replay`: a check that the code still does what a run's record says.
 
 DIVERGED = 1
 

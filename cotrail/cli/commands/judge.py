@@ -17,15 +17,14 @@ from cotrail.services.results import judges
 from cotrail.services.results import verdicts as operations
 from cotrail.services.results.verdicts import MEANS, RunVerdicts
 from cotrail.services.runs import judging
-from cotrail.services.runs.estimating import Estimate
 from cotrail.services.runs.judging import BegunJudge, JudgeRequest, SubmittedJudge
 from cotrail.services.runs.progress import RunProgress
 
 
 def _rubrics() -> tuple[str, ...]:
-    from cotrail.systems.judge.rubric import BUILT_IN
+    from cotrail.systems.judge.rubric import RUBRICS
 
-    return BUILT_IN
+    return tuple(RUBRICS)
 
 
 def judge(
@@ -67,7 +66,10 @@ def judge(
     others = {field: value for field, value in given.items() if value is not None}
     request = JudgeRequest(run=run, rubric=rubric, against=against, limit=limit, others=others)
     if estimate:
-        _print_estimates(judging.estimate(request, models=models or (), labels=labels), json=json)
+        estimates = judging.estimate(request, models=models or (), labels=labels)
+        if not in_json(estimates, json=json):
+            for each in estimates:
+                print_estimate(each, json=False)
     else:
         _submit(
             judging.begin(request, models=models or (), labels=labels, app=celery_app), labels, wait=wait, json=json
@@ -109,13 +111,6 @@ def _follow_each(begun: Sequence[SubmittedJudge], *, json: bool) -> list[RunProg
     return ended
 
 
-def _print_estimates(estimates: Sequence[Estimate], *, json: bool) -> None:
-    if in_json(estimates, json=json):
-        return
-    for each in estimates:
-        print_estimate(each, json=False)
-
-
 def _print_submitted(begun: Sequence[SubmittedJudge], *, json: bool) -> None:
     if in_json(begun, json=json):
         return
@@ -131,9 +126,6 @@ def _summary(judge: SubmittedJudge) -> str:
     left_out = f"; {count(judge.left_out, 'question')} without an answer to judge" if judge.left_out else ""
     asked = count(judge.questions, "answer" if len(judge.judged) == 1 else "pair")
     return f"{judge.run}: {judge.model} judges {asked} of {judged} by {judge.rubric}{left_out}."
-
-
-# `cotrail verdicts`: what judges say of a run.
 
 
 def verdicts(

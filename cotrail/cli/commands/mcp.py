@@ -16,14 +16,15 @@ from cotrail.cli.request_options import option
 from cotrail.cli.terminal.output import console
 from cotrail.common.optional_packages import installed_with
 from cotrail.errors import CotrailError, ForbiddenError, InputError, UnauthenticatedError
+from cotrail.services.access.grants import meant
 from cotrail.services.access.tokens import recognized
 from cotrail.services.actor import Scope, acting
 from cotrail.services.library import corpora
 from cotrail.services.operations.operation import Operation, is_remote
 from cotrail.services.results import asking, questions
 from cotrail.services.results.answering import End
-from cotrail.services.runs.asking import with_corpus
 from cotrail.services.runs.requests import make_ask_request
+from cotrail.services.runs.resolving import with_corpus
 
 with installed_with("mcp"):
     from mcp.server import MCPServer
@@ -136,7 +137,7 @@ def server(**options: Any) -> "MCPServer[Any]":
 def _corpus(named: str) -> str:
     if named:
         return named
-    names = [each.corpus for each in corpora.list_corpora()]
+    names = meant([each.corpus for each in corpora.list_corpora()])
     if len(names) != 1:
         raise InputError(f"name one as `corpus`; there are: {', '.join(names) or 'none'}")
     return names[0]

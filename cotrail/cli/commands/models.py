@@ -15,7 +15,7 @@ from cotrail.engines.language_models.providers import PROVIDERS, engine_at, prov
 from cotrail.errors import InputError
 from cotrail.services.library import models as operations
 from cotrail.services.library.models import AskedModel, DescribedModel, ListedModel, ask_model, in_words
-from cotrail.services.library.systems import DescribedSystem, Setting, describe_system, list_systems, write_words
+from cotrail.services.library.systems import DescribedSystem, describe_system, list_systems, write_words
 from cotrail.services.operations.operation import is_remote
 
 
@@ -118,9 +118,6 @@ def _print_model(screen: Console, model: DescribedModel) -> None:
     screen.print(about)
 
 
-# `cotrail systems`: the systems that there are, and their settings.
-
-
 def _names() -> list[str]:
     from cotrail.services.library.systems import list_systems
 
@@ -170,17 +167,13 @@ def _print_system(screen: Console, system: DescribedSystem) -> None:
     screen.print()
     screen.print(heading("Settings"))
     for setting in system.settings:
-        _print_setting(screen, setting)
+        screen.print(Text(setting.name, style="bold").append(f" = {_toml(setting.default)}", style="not bold cyan"))
+        meaning = grid("", "dim")
+        kind = f"{setting.type}: {', '.join(setting.choices)}" if setting.choices else setting.type
+        meaning.add_row(" ", f"{setting.meaning} ({kind})".strip())
+        screen.print(meaning)
     _print_changes(screen, {'rules = "released" sets': system.released})
     _print_changes(screen, {f"Ablation: {what}": changes for what, changes in system.ablations.items()})
-
-
-def _print_setting(screen: Console, setting: Setting) -> None:
-    screen.print(Text(setting.name, style="bold").append(f" = {_toml(setting.default)}", style="not bold cyan"))
-    about = grid("", "dim")
-    kind = f"{setting.type}: {', '.join(setting.choices)}" if setting.choices else setting.type
-    about.add_row(" ", f"{setting.meaning} ({kind})".strip())
-    screen.print(about)
 
 
 def _print_changes(screen: Console, changes: dict[str, dict[str, Any]]) -> None:

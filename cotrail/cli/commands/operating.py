@@ -100,8 +100,6 @@ def _print(line: bytes) -> None:
     typer.echo(without_commands(line.decode(errors="replace").rstrip("\n")))
 
 
-# `cotrail doctor`: whether this host, the servers and the workers are as they have to be.
-
 WRONG = 3
 """The exit code where something is wrong."""
 
@@ -123,8 +121,6 @@ def doctor(*, json: Json = False) -> None:
     if found.wrong:
         raise typer.Exit(WRONG)
 
-
-# `cotrail jobs`: queued work that isn't a run's.
 
 COLUMNS = titled("job", "makes", "state", "progress", "queued", right=("progress",))
 
@@ -171,9 +167,6 @@ def _show(job: Job, *, json: bool) -> None:
     screen.print(about)
 
 
-# `cotrail migrate`: the tables of the database, brought up to date.
-
-
 def migrate(*, json: Json = False) -> None:
     """Bring the database's tables up to date: before the first start on a server of your own, and at each upgrade.
 
@@ -191,9 +184,6 @@ def migrate(*, json: Json = False) -> None:
         console().print(f"The tables are made (revision {revisions.after}).", soft_wrap=True)
     else:
         console().print(f"Migrated from revision {revisions.before} to {revisions.after}.", soft_wrap=True)
-
-
-# `cotrail sql`: the database in psql, for reading, or its URL for other programs.
 
 
 def sql(

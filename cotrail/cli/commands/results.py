@@ -32,7 +32,7 @@ from cotrail.services.results.reasoning import FoundGold, where
 from cotrail.services.results.reports import run_report
 from cotrail.services.results.steps import QuestionStatus
 from cotrail.services.runs import labels
-from cotrail.systems.judge.judgement import Judgement
+from cotrail.systems.judge.rubric import Judgement
 from cotrail.systems.searchain.tree import Tree
 from cotrail.viewer.page import link
 
@@ -123,9 +123,6 @@ def _gold(gold: FoundGold) -> Text:
     return text
 
 
-# `cotrail report`: a run as one HTML file that needs nothing else.
-
-
 def report(
     run: RunName, html: Annotated[Path, option("report.html")], *, overwrite: Overwrite = False, json: Json = False
 ) -> None:
@@ -142,12 +139,14 @@ def report(
         console().print(f"Wrote {html} with {count(found.questions, 'question')}.", soft_wrap=True)
 
 
-# `cotrail export`: a run's results as files that other programs read.
-
 ExportForm = Literal[
-    "jsonl", "hotpotqa", "musique", "trec", "trec-steps", "qrels", "qrels-steps", "chat", "inspect", "browsecomp-plus"
-]
+    "jsonl", "hotpotqa", "musique", "trec", "trec-steps", "qrels", "qrels-steps",
+    "chat", "preferences", "inspect", "otlp", "parquet", "card", "seen", "browsecomp-plus",
+]  # fmt: skip
 """`FormatName`, which the help of the command doesn't import, and the form that is a folder."""
+
+PARTS = {"chat": "conversation", "preferences": "pair", "seen": "paragraph"}
+"""What a line is of the forms that have several, or none, for a question."""
 
 
 def export(
@@ -155,6 +154,7 @@ def export(
     form: Annotated[ExportForm, option("export.format")] = "jsonl",
     output: Annotated[Path | None, option("export.output")] = None,
     reward: Annotated[str, option("export.reward")] = "answer_em",
+    against: Annotated[str, option("export.against")] = "",
     *,
     overwrite: Overwrite = False,
     json: Json = False,
@@ -172,15 +172,19 @@ def export(
     elif output is None:
         if FORMATS[form].binary:
             raise InputError(f"--format {form} is no text; name the file to write with --output")
-        sys.stdout.buffer.writelines(export_answers(run, form, reward))
+        sys.stdout.buffer.writelines(export_answers(run, form, reward, against))
         sys.stdout.buffer.flush()
         return
     else:
         found = labels.identify(run)
         check_free(output, overwrite=overwrite)
-        _write(output, export_answers(found.run, form, reward))
+        _write(output, export_answers(found.run, form, reward, against))
     if not in_json({"run": found.run, "format": form, "output": str(output), "questions": found.questions}, json=json):
-        console().print(f"Wrote {output} with {count(found.questions, 'question')}.", soft_wrap=True)
+        size = count(found.questions, "question")
+        if form in PARTS and output is not None:
+            with output.open("rb") as written:
+                size = f"{count(sum(1 for _ in written), PARTS[form])} of {size}"
+        console().print(f"Wrote {output} with {size}.", soft_wrap=True)
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -218,9 +222,6 @@ def _write_folder(path: Path | None, files: Iterable[tuple[str, bytes]]) -> None
         raise InputError(f"{path} can't be written ({error.strerror}); choose a new folder as --output") from error
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-
-
-# `cotrail view`: a page of the viewer, in the browser.
 
 
 def view(

@@ -10,17 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from cotrail.cli.request_options import Json, RunName, argument, option
-from cotrail.cli.terminal.output import (
-    Column,
-    console,
-    grid,
-    heading,
-    in_json,
-    print_rows,
-    print_tables,
-    titled,
-    write_text,
-)
+from cotrail.cli.terminal import output
 from cotrail.cli.terminal.verdict_tables import print_judges, print_own_verdicts, print_repeats, print_scores
 from cotrail.common.humanize import count, percent
 from cotrail.core.history import shown_ends
@@ -61,9 +51,9 @@ def score(
         _print_searches(run, json=json)
         return
     scores = scoring.show_scores(run)
-    if in_json(scores, json=json):
+    if output.in_json(scores, json=json):
         return
-    screen = console()
+    screen = output.console()
     if scores.verdicts:
         screen.print(f"{scores.run}: {scores.finished:,} of {count(scores.questions, 'question')} finished")
         print_own_verdicts(screen, scores.verdicts)
@@ -83,22 +73,26 @@ SEARCH_COLUMNS = ("search", "list", "questions", "Recall@5", "Recall@10", "NDCG@
 def _print_searches(run: str, *, json: bool) -> None:
     """Prints how far each search found the gold paragraphs."""
     scores = scoring.show_searches(run)
-    if in_json(scores, json=json):
+    if output.in_json(scores, json=json):
         return
     if not scores:
-        console().print("No question of this run has gold paragraphs to compare with.")
+        output.console().print("No question of this run has gold paragraphs to compare with.")
         return
     rows = []
     for each in scores:
         search = "all" if each.search is None else str(each.search)
         means = (each.recall_at_5, each.recall_at_10, each.ndcg_at_10, each.mrr)
         rows.append([search, each.list, f"{each.questions:,}", *map(percent, means)])
-    print_rows(console(), [Column(title=title, right=place > 1) for place, title in enumerate(SEARCH_COLUMNS)], rows)
+    output.print_rows(
+        output.console(),
+        [output.Column(title=title, right=place > 1) for place, title in enumerate(SEARCH_COLUMNS)],
+        rows,
+    )
 
 
 def _print(screen: Console, scores: JudgedScores, *, every: bool) -> None:
     """Prints the metrics, what judges say, what ended the questions, and the scores of all repeats together."""
-    screen.print(heading(score_sentence(scores)), soft_wrap=not screen.is_terminal)
+    screen.print(output.heading(score_sentence(scores)), soft_wrap=not screen.is_terminal)
     if scores.until:
         screen.print(until_line(scores.until, scores.questions))
     print_scores(screen, scores, every=every)
@@ -126,7 +120,7 @@ def _print_further(screen: Console, scores: JudgedScores) -> None:
 
 
 def _print_kinds(screen: Console, table: KindTable) -> None:
-    columns = titled(table.sort, "questions", *table.metrics, right=("questions",))
+    columns = output.titled(table.sort, "questions", *table.metrics, right=("questions",))
     rows = []
     for row in table.rows:
         means = (
@@ -134,10 +128,7 @@ def _print_kinds(screen: Console, table: KindTable) -> None:
             for name, (mean, interval) in zip(table.metrics, row.means, strict=True)
         )
         rows.append([row.kind, f"{row.questions:,}", *means])
-    print_rows(screen, columns, rows)
-
-
-# `cotrail plan`: what was planned of a run before it began, and where the run departed from it.
+    output.print_rows(screen, columns, rows)
 
 
 def plan(run: RunName, *, json: Json = False) -> None:
@@ -146,14 +137,14 @@ def plan(run: RunName, *, json: Json = False) -> None:
     Its digest, published before results are known, shows later that they didn't decide what was asked and reported.
     """
     described = plans.show_plan(run)
-    if in_json(described, json=json):
+    if output.in_json(described, json=json):
         return
-    _print_plan(console(), described)
+    _print_plan(output.console(), described)
 
 
 def _print_plan(screen: Console, described: RunPlan) -> None:
     screen.print(f"{described.run}: plan {described.digest or 'none'}", soft_wrap=True)
-    table = grid("dim", "")
+    table = output.grid("dim", "")
     for name, value in planned(described):
         table.add_row(name, value)
     screen.print(table)
@@ -166,7 +157,7 @@ def _print_plan(screen: Console, described: RunPlan) -> None:
 def _print_list(screen: Console, title: str, texts: Sequence[str]) -> None:
     if texts:
         screen.print()
-        screen.print(heading(title))
+        screen.print(output.heading(title))
     for text in texts:
         screen.print(f"  {text}", soft_wrap=True)
 
@@ -192,17 +183,17 @@ def compare(
 
     Example: `cotrail compare ircot-8b one-step-8b --metric answer_f1 --html compared.html`
     """
-    with console(stderr=True).status("comparing…") as status:
+    with output.console(stderr=True).status("comparing…") as status:
         comparison = comparing.compare_runs(
             runs, against=against, metrics=metric or (), repeats=repeats, tell=lambda words: status.update(f"{words}…")
         )
     if html:
-        write_text(html, comparison_page(comparison), "choose another --html")
+        output.write_text(html, comparison_page(comparison), "choose another --html")
     if figure:
         write_front(comparison, figure)
-    if in_json(comparison, json=json):
+    if output.in_json(comparison, json=json):
         return
-    screen = console()
+    screen = output.console()
     _print_comparison(screen, comparison, every=every)
     for path in (html, figure):
         if path:
@@ -210,14 +201,14 @@ def compare(
 
 
 def _print_comparison(screen: Console, comparison: Comparison, *, every: bool) -> None:
-    screen.print(heading(headline(comparison)), soft_wrap=not screen.is_terminal)
+    screen.print(output.heading(headline(comparison)), soft_wrap=not screen.is_terminal)
     for sentence in pair_sentences(comparison):
         screen.print(f"  {sentence}", soft_wrap=not screen.is_terminal)
     if every or not comparison.is_fixed:  # an open run is read with what that means
         for sentence in design(comparison):
             screen.print(Text(sentence, style="dim"), soft_wrap=not screen.is_terminal)
     tables = comparison_tables(comparison)
-    print_tables(map(sheet, tables if every else tables[:1]), screen)
+    output.print_tables(map(sheet, tables if every else tables[:1]), screen)
     if not every:
         screen.print("--all has every table, how they were made, and the questions that differ.", style="dim")
         return
@@ -229,7 +220,9 @@ def _print_questions(screen: Console, comparison: Comparison, pair: ComparedPair
     """The first few questions that each of two runs answered better."""
     first, second = (comparison.run(run_id).name for run_id in (pair.first, pair.second))
     screen.print()
-    screen.print(heading(f"{first} and {second}: {count(len(pair.outcomes.ties), 'question')} equal"), soft_wrap=True)
+    screen.print(
+        output.heading(f"{first} and {second}: {count(len(pair.outcomes.ties), 'question')} equal"), soft_wrap=True
+    )
     for name, keys, is_win in ((first, pair.outcomes.wins, True), (second, pair.outcomes.losses, False)):
         screen.print(
             f"{name} {HAS[comparison.primary.is_count]} on {count(len(keys), 'question')}{':' if keys else ''}",

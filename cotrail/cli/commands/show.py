@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from cotrail.cli.request_options import Json, RunName, option
@@ -56,7 +55,10 @@ def show(run: RunName, *, json: Json = False) -> None:
         return
     screen = console()
     screen.print(_title(details))
-    screen.print(_configuration(details))
+    table = grid("dim", "")
+    for name, value in configuration(details.configuration):
+        table.add_row(name, value)
+    screen.print(table)
     screen.print()
     counts = ", ".join(f"{number:,} {status}" for status, number in details.statuses.items())
     screen.print(heading("Questions"), counts or "none")
@@ -104,13 +106,6 @@ def _title(details: RunDetails) -> Text:
     labels = [*([details.name] if details.name else []), *details.tags]
     suffix = f" ({', '.join(labels)})" if labels else ""
     return Text(f"{details.run}{suffix} is ").append_text(shown_state(details.state))
-
-
-def _configuration(details: RunDetails) -> Table:
-    table = grid("dim", "")
-    for name, value in configuration(details.configuration):
-        table.add_row(name, value)
-    return table
 
 
 def _print_steps(screen: Console, details: RunDetails) -> None:

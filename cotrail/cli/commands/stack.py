@@ -1,6 +1,9 @@
 """The processes: `cotrail up`, `down` and `stack` for all of them, `worker`, `serve` and `flower` for one."""
 
+import errno
 import os
+import socket
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from math import ceil
@@ -8,12 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import typer
-from rich.console import Console
 
 from cotrail.cli.request_options import Json, argument, option
 from cotrail.cli.terminal.diagnosis import local_stack, start, startable_stack
 from cotrail.cli.terminal.output import console, in_json, print_json, print_rows, titled
-from cotrail.errors import UnavailableError
+from cotrail.errors import InputError, UnavailableError
 
 if TYPE_CHECKING:
     from cotrail.workers.stack.status import Status
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 BROKEN_STACK = 3
 """The exit code of a stack of which something is dead or doesn't work."""
+
+ADDRESS_ERRORS = (errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES)
+"""Why an address can't be listened on."""
 
 
 def up(*, flower: Annotated[bool, option("up.flower")] = False, json: Json = False) -> None:
@@ -66,7 +71,8 @@ def _show(
         print_json(msgspec.to_builtins({"services": statuses, "api": api, "flower": flower}, enc_hook=str))
         return
     screen = console()
-    _print_statuses(screen, statuses)
+    columns = titled("name", "state", "pid", "uptime", "memory", "restarts", "last end")
+    print_rows(screen, columns, [_row(status) for status in statuses])
     if log := next((status.log for status in statuses if status.log is not None), None):
         screen.print(f"Logs: {log.with_name('NAME.log')}", soft_wrap=True)
     for line in _troubles(statuses):
@@ -86,7 +92,8 @@ def _troubles(statuses: "tuple[Status, ...]") -> Iterator[str]:
         if status.problem is not None:
             yield f"{status.name} doesn't work: {status.problem}{_then(status, supervised=supervised)}"
         elif status.state is State.DIED:
-            yield f"{status.name} is dead{_how(status)}{_until(status)}"
+            how = f": {status.ended}" if status.ended else ""
+            yield f"{status.name} is dead{how}{_until(status)}"
     if not supervised and any(status.state is State.DIED for status in statuses):
         yield "`cotrail up` brings back what is dead."
 
@@ -102,20 +109,11 @@ def _then(status: "Status", *, supervised: bool) -> str:
     return f"; `kill -9 {status.pid}`, then `cotrail up` starts another"
 
 
-def _how(status: "Status") -> str:
-    return f": {status.ended}" if status.ended else ""
-
-
 def _until(status: "Status") -> str:
     if status.restart_seconds is None:
         return ""
     when = f"in {ceil(status.restart_seconds)} s" if status.restart_seconds else "as soon as what it needs is there"
     return f"; it is started again {when}"
-
-
-def _print_statuses(screen: Console, statuses: "tuple[Status, ...]") -> None:
-    columns = titled("name", "state", "pid", "uptime", "memory", "restarts", "last end")
-    print_rows(screen, columns, [_row(status) for status in statuses])
 
 
 def _row(status: "Status") -> list[str]:
@@ -128,9 +126,6 @@ def _row(status: "Status") -> list[str]:
         str(status.restarts or ""),
         status.ended or "",
     ]
-
-
-# `cotrail worker`: a worker in this process.
 
 
 def worker(
@@ -159,8 +154,6 @@ def worker(
         serve(role, slots=slots, name=name, events=events)
 
 
-# `cotrail workers`: who is there on all hosts, and what each is doing.
-
 REDIS_UNAVAILABLE = 3
 """The exit code where Redis doesn't answer, so that not all were found."""
 
@@ -182,9 +175,6 @@ def workers(*, json: Json = False) -> None:
         raise typer.Exit(REDIS_UNAVAILABLE)
 
 
-# `cotrail flower`: Flower in this process.
-
-
 def flower(
     *,
     address: Annotated[str, option("flower.address")] = "127.0.0.1",
@@ -199,7 +189,6 @@ def flower(
     from cotrail.cli.terminal.output import console
     from cotrail.common.optional_packages import check_package
     from cotrail.configuration.settings import settings
-    from cotrail.workers.monitoring import serve
     from cotrail.workers.stack.web import PASSWORD, access_on, handed, port_of
 
     check_package("flower", "monitoring")
@@ -208,10 +197,47 @@ def flower(
     access = access_on(port if listener is None else port_of(listener))
     password = "" if os.environ.get(PASSWORD) else f", password {access.password}"
     console(stderr=True).print(f"Flower: http://{address}:{access.port}/ user {access.user}{password}", soft_wrap=True)
-    serve(address, access, listener)
+    _serve_flower(address, access, listener)
 
 
-# `cotrail serve`: the service over HTTP in this process.
+def _serve_flower(address: str, access: "Access", listener: socket.socket | None) -> None:
+    """Serve pages on what the workers do until SIGTERM or SIGINT, behind user and password, for looking only.
+
+    listener: the socket on which it listens, in place of that address and port.
+    Nothing is read from the working directory, where a `tasks.py` or a `flowerconfig.py` may lie, and no variable of
+    Flower's own, some of which open it to anyone. Raises InputError for an address that can't be listened on.
+    """
+    from cotrail.workers.stack.web import left_out, warn_of_left_out
+
+    warn_of_left_out()
+    for name in left_out():
+        del os.environ[name]
+    import flower.app
+    from celery.bin.celery import celery
+
+    from cotrail.workers.celery_app import app
+
+    if listener is not None:
+        listener.setblocking(False)  # as Tornado takes connections until there is none
+        flower.app.bind_sockets = lambda *_, **__: [listener]
+    # Here no other process sees them, as they aren't on this one's command line.
+    options = (
+        f"--address={address}",
+        f"--port={access.port}",
+        f"--basic-auth={access.credentials}",
+        "--read-only=true",
+        f"--conf={os.devnull}",
+    )
+    celery.params[0].default = app
+    try:
+        sys.exit(celery.main(["flower", *options], standalone_mode=False))
+    except OSError as error:
+        if error.errno not in ADDRESS_ERRORS and not isinstance(error, socket.gaierror):
+            raise
+        raise InputError(
+            f"Flower can't listen on {address}, port {access.port} ({error.strerror}); choose with --address and --port"
+        ) from error
+
 
 EVERY_INTERFACE = ("0.0.0.0", "::")  # noqa: S104 - compared, not listened at
 

@@ -48,7 +48,6 @@ QUESTION_COUNT = 20
 RETRIEVAL_COUNT = 4
 """The number of paragraphs of each search: prompts stay short enough for small models."""
 
-
 _OTHER = re.compile(r"[^a-z0-9]+")
 
 
@@ -153,9 +152,6 @@ def _choose_model(screen: Console) -> str:
     return _asked(screen, "Model", f"a name of `cotrail models`; {hint}", "--model", settings().model)
 
 
-# The questions: a file, or what a person types.
-
-
 def _questions(screen: Console, given: str | None, folder: Path) -> tuple[Path, int]:
     """The file of questions, and how many there are."""
     path = _question_file(screen, given, folder)
@@ -202,9 +198,6 @@ def _typed(screen: Console) -> Iterator[dict[str, Any]]:
         number += 1
         answer = typer.prompt(" answer  ", default="", show_default=False).strip()
         yield {"id": f"q{number}", "question": text, "answers": [answer] if answer else []}
-
-
-# The experiment, and the commands that carry it out.
 
 
 def _of_its_own(screen: Console, task: Task, *, is_named: bool) -> Task:
@@ -291,7 +284,7 @@ def _run_commands(screen: Console, task: Task) -> None:
         screen.print()
         screen.print(Text(f"$ {pasteable(*words)}", style="bold cyan"), soft_wrap=True)
         sys.stdout.flush()
-        code = subprocess.run([sys.executable, "-m", "cotrail.cli.main", *words], check=False).returncode
+        code = subprocess.run([sys.executable, "-P", "-m", "cotrail.cli.main", *words], check=False).returncode
         if code:
             screen.print(
                 f"That ended with {code}. What is done is kept; `{pasteable(*sys.argv[1:])}` continues from there.",
@@ -360,9 +353,6 @@ def new(kind: Annotated[str, argument("new.kind")], name: Annotated[str, argumen
         write_text(folder / file.name.removesuffix(".txt").replace("system.py", f"{module}.py"), text, "make room")
     tried = f'  cotrail ask "A question" --system {folder}/{module}.py --corpus CORPUS\n  cd {folder} && pytest'
     console().print(f"Written: {folder}/, a system that works. Try it, change it, test it:\n{tried}", soft_wrap=True)
-
-
-# Commands of this program that work when they are pasted into the shell it was called from.
 
 
 def pasteable(*words: str) -> str:

@@ -29,7 +29,7 @@ from cotrail.errors import InputError
 from cotrail.services.operations.operation import is_remote
 from cotrail.services.results import asking
 from cotrail.services.results.answering import Answer, AnyAskEvent, Asked, AskStepEnded, AskToken, End
-from cotrail.services.runs import estimating, requests, submission
+from cotrail.services.runs import requests, submission
 from cotrail.services.runs.requests import OF_MANY
 from cotrail.services.runs.submission import Submitted
 from cotrail.systems import own
@@ -61,7 +61,7 @@ def submit(
     with _kept(values.get("questions")) as questions:
         request = requests.make_request(values | {"questions": questions}, places)
         if estimate:
-            print_estimate(estimating.estimate_run(request), json=json)
+            print_estimate(submission.estimate_run(request), json=json)
             return
         submitted = submission.submit_run(request, celery_app)
     _follow(submitted, wait=wait, json=json)
@@ -150,8 +150,6 @@ def _print_submitted(submitted: Submitted, *, json: bool) -> None:
     for run in submitted.runs:
         console(stderr=True).print(f"plan {run.plan}", style="dim", soft_wrap=True)
 
-
-# `cotrail ask`: one question, answered while one watches.
 
 UNANSWERED = 4
 """The exit code where the question has no answer."""

@@ -11,7 +11,7 @@ from cotrail.common.humanize import count, duration
 from cotrail.common.optional_packages import installed_with
 from cotrail.common.printable_text import one_line
 from cotrail.configuration.settings import settings
-from cotrail.services.diagnosing import Diagnosed, DiagnosisLine, Soundness
+from cotrail.services.diagnosing import Diagnosed, Soundness
 from cotrail.services.runs.workers import ListedWorker, WorkerList, WorkerState
 
 if TYPE_CHECKING:
@@ -26,17 +26,17 @@ def print_diagnosis(diagnosis: Diagnosed) -> None:
     """Prints a row for each finding, and how many aren't right."""
     screen = console()
     columns = titled("what", "", "verdict", "found", "what to do")
-    print_rows(screen, columns, [_finding_row(each) for each in diagnosis.lines])
+    rows: list[list[str | Text]] = [
+        [each.part, each.what, Text(each.verdict, style=FINDING_STYLES[each.verdict]), each.found, each.do]
+        for each in diagnosis.lines
+    ]
+    print_rows(screen, columns, rows)
     wrong, doubtful = (
         sum(each.verdict is verdict for each in diagnosis.lines) for verdict in (Soundness.WRONG, Soundness.DOUBTFUL)
     )
     total = count(len(diagnosis.lines), "finding")
     said = f"{wrong or 'Nothing'} wrong, {doubtful or 'nothing'} doubtful, of {total} on {diagnosis.host}"
     screen.print(f"{said}, {diagnosis.version}.", soft_wrap=True, highlight=False)
-
-
-def _finding_row(each: DiagnosisLine) -> list[str | Text]:
-    return [each.part, each.what, Text(each.verdict, style=FINDING_STYLES[each.verdict]), each.found, each.do]
 
 
 MOST_STEPS = 3

@@ -269,8 +269,6 @@ def _display(screen: Console) -> Iterator[Show]:
         yield lambda watched: live.update(progress_bars(watched), refresh=True)
 
 
-# Following a job until it ends.
-
 POLL_SECONDS = 1.0
 
 

@@ -27,8 +27,6 @@ from cotrail.common import printable_text
 from cotrail.errors import InputError
 from cotrail.services.results.reports.sheets import Sheet
 
-# Files that commands write for people.
-
 
 def write_text(path: Path, text: str, advice: str) -> None:
     """Writes text in UTF-8; InputError, with the advice, where the file can't be written."""
@@ -254,7 +252,7 @@ def _table(
 
 def _print_paragraph(screen: Console, columns: Sequence[Column], row: Sequence[Cell], style: str) -> None:
     """Prints the first cell as a heading, and below it what the others have, each behind its column's title."""
-    first, *others = (_cell(cell) for cell in row)
+    first, *others = (cell.copy() if isinstance(cell, Text) else Text(printable_text.one_line(cell)) for cell in row)
     screen.print(Text(style="bold").append_text(first), style=style, soft_wrap=False)
     parts = [
         Text(f"{column.title} ", style="dim").append_text(cell) if column.title else cell
@@ -262,10 +260,6 @@ def _print_paragraph(screen: Console, columns: Sequence[Column], row: Sequence[C
         if cell.plain.strip() not in ("", EMPTY_CELL)
     ]
     screen.print(Padding(Text(" · ", style="dim").join(parts), (0, 0, 0, 2), expand=False), style=style)
-
-
-def _cell(cell: Cell) -> Text:
-    return cell.copy() if isinstance(cell, Text) else Text(printable_text.one_line(cell))
 
 
 # Tables of experiments on the terminal.

@@ -14,12 +14,9 @@ from cotrail.core.history import LIMIT, UNTIL, shown_ends
 from cotrail.core.money import dollars, shown_dollars
 from cotrail.services.results.runs import RunDetails
 from cotrail.services.runs import watching
-from cotrail.services.runs.estimating import Estimate, EstimatedWork
 from cotrail.services.runs.progress import RunProgress, RunState, StopCause
 from cotrail.services.runs.speed import blockage_line
-from cotrail.services.runs.submission import Submitted
-
-# States of runs on a terminal.
+from cotrail.services.runs.submission import Estimate, EstimatedWork, Submitted
 
 STYLES = {
     RunState.RUNNING: "cyan",
@@ -35,9 +32,6 @@ STYLES = {
 def shown_state(state: RunState) -> Text:
     """A run's state in its colour."""
     return Text(state, style=STYLES[state])
-
-
-# Runs that have the same name, so that it finds none of them.
 
 
 def print_namesakes(name: str | None, others: Sequence[str]) -> None:
@@ -100,9 +94,6 @@ def print_reasons(screen: Console, reasons: Sequence[StopCause]) -> None:
         screen.print(f"{', '.join(reason.examples)}{more}", style="dim")
 
 
-# What is said of a run as it is submitted.
-
-
 def print_warnings(submitted: Submitted) -> None:
     """Prints what runs lack or have another thing for, how long their batches may take, and who has their names."""
     screen = console(stderr=True)
@@ -122,9 +113,6 @@ def celery_app() -> Any:
     from cotrail.workers.celery_app import app
 
     return app
-
-
-# Estimates of runs on the terminal.
 
 
 def print_estimate(estimate: Estimate, *, json: bool) -> None:

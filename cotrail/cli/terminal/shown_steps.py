@@ -17,7 +17,7 @@ from cotrail.core.questions import JudgedAnswer
 from cotrail.faithfulness.weighing import ChosenFact, WeighedChain, Weighing
 from cotrail.services.results.reasoning import Document, ShownChain, ShownNode, ShownTree, named, shown_tree
 from cotrail.services.results.steps import ShownStep, StepPrompt
-from cotrail.systems.judge.judgement import ClaimVerdict, Judgement
+from cotrail.systems.judge.rubric import ClaimVerdict, Judgement
 from cotrail.systems.searchain.tree import Tree
 
 # Trees of reasoning on the terminal.
@@ -78,9 +78,6 @@ def _outcome(view: ShownTree, width: int) -> Table:
     table.add_row("engines", f"reader {tree.reader or 'none'}, duplicates by {tree.duplicates or 'nothing'}")
     table.add_row("", f"{count(tree.rounds, 'round')}, {count(len(tree.nodes), 'node')}, {len(tree.path)} in the path")
     return table
-
-
-# Weighed evidence and answers on the terminal.
 
 
 def weighed(weighing: Weighing, names: Mapping[str, str]) -> RenderableType:
@@ -175,9 +172,6 @@ def _claims(claims: Sequence[ClaimVerdict]) -> Table:
         cited = ", ".join(map(str, each.cited)) or "none"
         table.add_row(Text(one_line(each.claim)), each.verdict, cited)
     return table
-
-
-# The exact prompt of a step, as `cotrail audit prompt` and `cotrail trace --prompt` print it.
 
 
 def print_prompt(step: StepPrompt, *, json: bool) -> None:

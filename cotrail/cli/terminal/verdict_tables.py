@@ -10,23 +10,12 @@ from cotrail.cli.terminal.run_text import shown_state
 from cotrail.common.humanize import count, number, percent, percent_range
 from cotrail.common.printable_text import one_line
 from cotrail.core.money import spent_line
+from cotrail.services.results import verdicts as operations
 from cotrail.services.results.judges import Calibration, RunCalibration
 from cotrail.services.results.scoring import RepeatedScores, RunScores, metric_rows, shown_bounds, shown_mean
-from cotrail.services.results.verdicts import (
-    Agreement,
-    ConfidenceInterval,
-    JudgeVerdicts,
-    QuestionVerdicts,
-    RunVerdicts,
-    Share,
-    Verdict,
-    verdict_words,
-)
-
-# What judges say, as the terminal shows it.
 
 
-def print_judges(screen: Console, judges: Sequence[JudgeVerdicts]) -> None:
+def print_judges(screen: Console, judges: Sequence[operations.JudgeVerdicts]) -> None:
     """Prints a line for each judge: its verdicts with their mean."""
     counts = ("judged", "unanswered", "without verdict")
     columns = titled(
@@ -41,7 +30,7 @@ def print_judges(screen: Console, judges: Sequence[JudgeVerdicts]) -> None:
             screen.print(f"{judge.label}: {remark}", soft_wrap=True)
 
 
-def print_own_verdicts(screen: Console, judge: JudgeVerdicts) -> None:
+def print_own_verdicts(screen: Console, judge: operations.JudgeVerdicts) -> None:
     """Prints what a judge's run says: the share of each verdict."""
     columns = _measured("verdict", "share")
     rows: list[list[Cell]] = [[verdict, *share_cells(share)] for verdict, share in judge.tally.verdicts.items()]
@@ -52,7 +41,7 @@ def print_own_verdicts(screen: Console, judge: JudgeVerdicts) -> None:
         screen.print(remark, soft_wrap=True)
 
 
-def remarks(judge: JudgeVerdicts) -> Iterator[str]:
+def remarks(judge: operations.JudgeVerdicts) -> Iterator[str]:
     """What else there is to say of a judge."""
     if judge.against:
         yield f"wins are over the answers of {judge.against}"
@@ -75,7 +64,7 @@ def remarks(judge: JudgeVerdicts) -> Iterator[str]:
     yield _cost(judge)
 
 
-def print_agreement(screen: Console, found: Agreement) -> None:
+def print_agreement(screen: Console, found: operations.Agreement) -> None:
     """Prints how far judges agree."""
     screen.print(heading(f"Agreement of {' and '.join(found.judges)}"))
     columns = titled("judges", "questions", "the same", INTERVAL, right=("questions", "the same"), whole=(INTERVAL,))
@@ -96,7 +85,7 @@ def print_agreement(screen: Console, found: Agreement) -> None:
     )
 
 
-def print_kinds(screen: Console, judges: Sequence[JudgeVerdicts]) -> None:
+def print_kinds(screen: Console, judges: Sequence[operations.JudgeVerdicts]) -> None:
     """Prints the means of judges by kind of question."""
     for sort in dict.fromkeys(sort for judge in judges for sort, parts in judge.kinds.items() if len(parts) > 1):
         columns = titled(sort, *(judge.label for judge in judges))
@@ -108,13 +97,13 @@ def print_kinds(screen: Console, judges: Sequence[JudgeVerdicts]) -> None:
         print_rows(screen, columns, rows)
 
 
-def print_questions(screen: Console, found: RunVerdicts) -> None:
+def print_questions(screen: Console, found: operations.RunVerdicts) -> None:
     """Prints the verdicts on each question."""
     columns = [Column(title="question", whole=True), *(Column(title=judge.label) for judge in found.judges), Column()]
     print_rows(screen, columns, [_question_row(found, each) for each in found.per_question])
 
 
-def print_verdicts(screen: Console, verdicts: Sequence[Verdict]) -> None:
+def print_verdicts(screen: Console, verdicts: Sequence[operations.Verdict]) -> None:
     """Prints what judges say of one question, with their reasons."""
     table = grid("dim", "")
     for verdict in verdicts:
@@ -125,9 +114,9 @@ def print_verdicts(screen: Console, verdicts: Sequence[Verdict]) -> None:
         screen.print(table)
 
 
-def verdict_lines(verdict: Verdict) -> Text:
+def verdict_lines(verdict: operations.Verdict) -> Text:
     """A verdict with its reasons, and its claims."""
-    text = Text(one_line(verdict_words(verdict)))
+    text = Text(one_line(operations.verdict_words(verdict)))
     if said := verdict.judgement:
         if said.extracted:
             text.append(f"\nread as: {one_line(said.extracted)}", style="dim")
@@ -139,7 +128,7 @@ def verdict_lines(verdict: Verdict) -> Text:
     return text
 
 
-def shown_interval(interval: ConfidenceInterval | None) -> str:
+def shown_interval(interval: operations.ConfidenceInterval | None) -> str:
     """An interval of shares, in percent; empty where there is none."""
     return "" if interval is None else percent_range(interval.low, interval.high)
 
@@ -149,7 +138,7 @@ def _measured(*titles: str) -> list[Column]:
     return [*titled(*titles, INTERVAL, right=titles[-1:], whole=(INTERVAL,), bold=titles[-1:]), Column(style="dim")]
 
 
-def _judge_row(judge: JudgeVerdicts) -> list[Cell]:
+def _judge_row(judge: operations.JudgeVerdicts) -> list[Cell]:
     tally = judge.tally
     verdicts = ", ".join(f"{verdict} {share.hits:,}" for verdict, share in tally.verdicts.items())
     counts = [f"{value:,}" for value in (tally.judged, tally.unanswered, tally.without)]
@@ -157,31 +146,28 @@ def _judge_row(judge: JudgeVerdicts) -> list[Cell]:
     return [judge.label, judge.name or judge.run, shown_state(judge.state), verdicts, *mean, *counts]
 
 
-def _cost(judge: JudgeVerdicts) -> str:
+def _cost(judge: operations.JudgeVerdicts) -> str:
     tokens = f"{judge.prompt_tokens:,} tokens read, {judge.generated_tokens:,} written"
     spent = spent_line(judge.spent) if judge.spent else ""
     return f"{tokens}. {spent}" if spent else tokens
 
 
-def _kind_cell(judge: JudgeVerdicts, sort: str, kind: str) -> str:
+def _kind_cell(judge: operations.JudgeVerdicts, sort: str, kind: str) -> str:
     tally = judge.kinds.get(sort, {}).get(kind)
     if tally is None or tally.mean is None:
         return EMPTY_CELL
     return f"{percent(tally.mean)} of {tally.questions:,} {shown_interval(tally.interval)}".rstrip()
 
 
-def _question_row(found: RunVerdicts, question: QuestionVerdicts) -> list[Cell]:
-    said = {verdict.judge: verdict_words(verdict) for verdict in question.verdicts}
+def _question_row(found: operations.RunVerdicts, question: operations.QuestionVerdicts) -> list[Cell]:
+    said = {verdict.judge: operations.verdict_words(verdict) for verdict in question.verdicts}
     remark = "" if question.answered else "never answered"
     return [question.question, *(said.get(judge.label, EMPTY_CELL) for judge in found.judges), remark]
 
 
-def share_cells(share: Share) -> list[Cell]:
+def share_cells(share: operations.Share) -> list[Cell]:
     """A share, its interval, and what it is of."""
     return [percent(share.value), shown_interval(share.interval), f"{share.hits:,} of {share.of:,}"]
-
-
-# Judges compared with people's labels, in tables.
 
 
 def print_calibration(screen: Console, found: RunCalibration) -> None:
@@ -220,9 +206,6 @@ def _print_calibrated(screen: Console, found: Calibration) -> None:
     confused = [[each.label, each.verdict, f"{each.questions:,}"] for each in found.confusion]
     screen.print()
     print_rows(screen, titled("label", "verdict", "questions", right=("questions",)), confused)
-
-
-# Scores of repeats on a terminal.
 
 
 def print_repeats(screen: Console, scores: RepeatedScores) -> None:
@@ -267,9 +250,6 @@ def _print_pass_at_k(screen: Console, scores: RepeatedScores) -> None:
         for column in zip(*by_metric.values(), strict=True)
     ]
     print_rows(screen, columns, rows)
-
-
-# The scores of a run in a table.
 
 
 def print_scores(screen: Console, scores: RunScores, *, every: bool = False) -> None:

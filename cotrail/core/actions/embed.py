@@ -13,7 +13,7 @@ from cotrail.core.views import Note, ScoredText, ScoredTexts, View, name_of
 
 
 class Embed(Action, frozen=True, kw_only=True):
-    """Compare sentences with paragraphs or, without paragraphs, with one another."""
+    """Compare sentences with paragraphs, or with one another where there are none; without sentences, embed these."""
 
     sentences: tuple[str, ...]
     paragraphs: tuple[Paragraph, ...] = ()
@@ -37,6 +37,8 @@ def _view(action: Embed, result: Embedded | None) -> View:
 
 
 def _nearest(action: Embed, result: Embedded) -> Note:
+    if not action.sentences:
+        return Note(text=f"{count(len(action.paragraphs), 'paragraph')} embedded")
     if not action.paragraphs:
         return Note(text=f"{count(len(action.sentences), 'sentence')} with one another")
     similarity, nearest = max(zip(result.similarities[0], action.paragraphs, strict=True), key=itemgetter(0))
@@ -65,9 +67,6 @@ EMBED = ActionKind(
     view=_view,
     fields=_fields,
 )
-
-
-# Scoring a text against others, by whether they ask the same or by how far they answer it.
 
 
 class Rate(Action, frozen=True, kw_only=True):

@@ -60,9 +60,6 @@ ENTAIL = ActionKind(
 )
 
 
-# Reading an answer out of a paragraph (extractive question answering).
-
-
 class Extract(Action, frozen=True, kw_only=True):
     """Find the piece of a paragraph's text that answers a question, and how confident the reader is."""
 

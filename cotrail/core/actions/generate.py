@@ -6,9 +6,10 @@ The three kinds share a file, since they are recorded, fingerprinted and execute
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
+from msgspec import structs
 from msgspec.structs import replace
 
 from cotrail.common.humanize import count
@@ -68,7 +69,7 @@ class Prompted(Action, frozen=True, kw_only=True):
 MOST_ASKED = 3
 """How often a model is asked at most for a text in the form that is wanted."""
 
-_FIELDS = tuple(name for name in Prompted.__struct_fields__ if name != "prompt")
+PromptedT = TypeVar("PromptedT", bound=Prompted)
 
 SELDOM_SET = ("stop", "top_p", "top_k", "repetition_penalty", "scored", "schema", "choices", "calls")
 """Fields that requests and fingerprints hold only where they aren't at their defaults."""
@@ -189,7 +190,9 @@ def decides_generation(action: Prompted, binding: Binding) -> Json:
 def _packing(prompt: Prompt) -> Json:
     """What decides which parts of a prompt go where not all fit, as far as it is unusual."""
     packing: Json = ({} if prompt.drop == "last" else {"drop": prompt.drop}) | _limits(prompt)
-    return packing if all(map(_yields_as_usual, prompt.pieces)) else packing | {"yields": _yields(prompt)}
+    if all(map(_yields_as_usual, prompt.pieces)):
+        return packing
+    return packing | {"yields": [piece.yields for piece in prompt.pieces if isinstance(piece, Text | Written | Shown)]}
 
 
 def _limits(prompt: Prompt) -> Json:
@@ -206,10 +209,6 @@ def _yields_as_usual(piece: Piece) -> bool:
     return piece.yields == 1 if type(piece) is Shown else not getattr(piece, "yields", 0)
 
 
-def _yields(prompt: Prompt) -> list[int]:
-    return [piece.yields for piece in prompt.pieces if isinstance(piece, Text | Written | Shown)]
-
-
 def prompt_request(action: Prompted) -> Json:
     """A prompted action as JSON: the prompt as its parts, the long ones by digest."""
     return {
@@ -220,26 +219,23 @@ def prompt_request(action: Prompted) -> Json:
     }
 
 
-class PromptedRecord(PromptRecord, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A prompted action as `prompt_request` wrote it down; a kind with further fields derives its own from it."""
+def _reading(action: type[PromptedT]) -> Callable[[Json, Stored], PromptedT]:
+    """How actions of this class are read back from what `prompt_request` wrote down."""
+    fields = [each for each in structs.fields(action) if each.name != "prompt"]
+    # Requests always say where the text ends, whatever the class has as its default.
+    written = [
+        (each.name, each.type) if each.required or each.name == "until" else (each.name, each.type, each.default)
+        for each in fields
+    ]
+    record = msgspec.defstruct(
+        f"_Written{action.__name__}", written, bases=(PromptRecord,), kw_only=True, forbid_unknown_fields=True
+    )
 
-    max_tokens: int
-    until: Until
-    stop: tuple[str, ...] = ()
-    temperature: float | None = None
-    top_p: float = 1.0
-    top_k: int = 0
-    repetition_penalty: float = 1.0
-    sample: int | None = None
-    scored: bool = False
-    schema: str = ""
-    choices: tuple[str, ...] = ()
-    calls: bool = True
-    model: str = MODEL
+    def read_back(request: Json, stored: Stored) -> PromptedT:
+        read: Any = msgspec.convert(request, record)
+        return action(prompt=read.prompt(stored), **{each.name: getattr(read, each.name) for each in fields})
 
-    def fields(self, stored: Stored) -> dict[str, Any]:
-        """The fields of the action; raises what `prompt` does."""
-        return {"prompt": self.prompt(stored)} | {name: getattr(self, name) for name in _FIELDS}
+    return read_back
 
 
 def prompt_paragraphs(action: Prompted) -> tuple[Paragraph, ...]:
@@ -320,29 +316,13 @@ class Reason(Prompted, frozen=True, kw_only=True):
         return self.until == "sentence"
 
 
-class _ReasonRecord(PromptedRecord, frozen=True, kw_only=True):
-    splitter: str = RULES
-
-
-def _read_reason(request: Json, stored: Stored) -> Reason:
-    record = msgspec.convert(request, _ReasonRecord)
-    return Reason(**record.fields(stored), splitter=record.splitter)
-
-
 def _decides_reason(action: Reason, binding: Binding) -> Json:
     return decides_generation(action, binding) | unusual(action, "splitter")
 
 
 def _carry_out_reason(action: Reason, engines: Engines) -> Generated:
-    return _first_sentence(action, engines) if _is_split(action) else generate(action, engines)
-
-
-def _is_split(action: Reason) -> bool:
-    """Return whether a pipeline, and not `RULES`, decides where the sentence ends."""
-    return action.until == "sentence" and action.splitter != RULES
-
-
-def _first_sentence(action: Reason, engines: Engines) -> Generated:
+    if action.until != "sentence" or action.splitter == RULES:
+        return generate(action, engines)
     # The splitter first: a worker that lacks it says so before the model has written anything.
     splitter = engines.splitter(action.splitter)
     # A pipeline's first sentence depends on what follows it, so the model writes its line to the end.
@@ -358,7 +338,7 @@ REASON = ActionKind(
     carry_out=_carry_out_reason,
     decides=_decides_reason,
     request=prompt_request,
-    read_back=_read_reason,
+    read_back=_reading(Reason),
     paragraphs=prompt_paragraphs,
     pinned=_model_role,
     need="the model server",
@@ -370,10 +350,6 @@ class Read(Prompted, frozen=True, kw_only=True):
     """Write a question's answer from its paragraphs."""
 
 
-def _read_read(request: Json, stored: Stored) -> Read:
-    return Read(**msgspec.convert(request, PromptedRecord).fields(stored))
-
-
 READ = ActionKind(
     name="read",
     action=Read,
@@ -382,7 +358,7 @@ READ = ActionKind(
     carry_out=generate,
     decides=decides_generation,
     request=prompt_request,
-    read_back=_read_read,
+    read_back=_reading(Read),
     paragraphs=prompt_paragraphs,
     pinned=_model_role,
     need="the model server",
@@ -405,8 +381,4 @@ class Judge(Prompted, frozen=True, kw_only=True):
         return Form(schema=self.schema, choices=self.choices, decides="verdict")
 
 
-def _read_judge(request: Json, stored: Stored) -> Judge:
-    return Judge(**msgspec.convert(request, PromptedRecord).fields(stored))
-
-
-JUDGE = replace(READ, name="judge", action=Judge, read_back=_read_judge, view=partial(generation_view, "verdict"))
+JUDGE = replace(READ, name="judge", action=Judge, read_back=_reading(Judge), view=partial(generation_view, "verdict"))

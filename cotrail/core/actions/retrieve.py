@@ -54,7 +54,7 @@ def _decides(action: Retrieve, binding: Binding) -> Json:
     return searched | unusual(action, "scope", "field", "distinct", "options")
 
 
-def _corpus(action: Retrieve, names: EngineNames) -> str:
+def _corpus(action: "Retrieve | Open", names: EngineNames) -> str:
     return f"the corpus {names.binding.corpus(action.corpus)[0]}"
 
 
@@ -74,14 +74,8 @@ RETRIEVE = ActionKind(
 )
 
 
-# Asking a knowledge source.
-
-
 class Lookup(Action, frozen=True, kw_only=True):
-    """Ask a knowledge source about a text; it returns sentences.
-
-    other: a second text, for sources that connect the words of two.
-    """
+    """Ask a knowledge source about a text, or how the words of two are connected (other); it returns sentences."""
 
     source: Source
     text: str
@@ -117,8 +111,6 @@ LOOKUP = ActionKind(
 )
 
 
-# Opening a page of a corpus by its title.
-
 PAGE_SCORE = 1.0
 """The score of each paragraph of an opened page: a title is it or isn't."""
 
@@ -143,10 +135,6 @@ def _open_decides(action: Open, binding: Binding) -> Json:
     return {"title": action.title, "corpus": revision}
 
 
-def _open_corpus(action: Open, names: EngineNames) -> str:
-    return f"the corpus {names.binding.corpus(action.corpus)[0]}"
-
-
 OPEN = ActionKind(
     name="open",
     action=Open,
@@ -159,6 +147,6 @@ OPEN = ActionKind(
     query="title",
     pinned=lambda request: FURTHER_CORPUS + request.get("corpus", ""),
     need="the search server",
-    named_need=_open_corpus,
+    named_need=_corpus,
     view=lambda action, result: search_view("opened", action.title, result, action.corpus or None),
 )

@@ -1,16 +1,15 @@
 """Ports of encoders: the models that compare embeddings, score pairs, judge entailment and extract answers."""
 
+from base64 import b64encode
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
-from cotrail.core.ports.role import BatchedRole
+from cotrail.core.ports.role import INFERRER, BatchedRole, EngineRole
 from cotrail.core.questions import Paragraph
 from cotrail.core.results import Embedded, Entailed, Extracted, Rated
 
 DECIMALS = 6
 """Decimals of a score, a probability or a confidence; further ones depend on the machine that computed it."""
-
-# Port of sentence embedders: the interface of every model that compares sentences.
 
 
 class Comparison(Protocol):
@@ -32,7 +31,18 @@ Side = Literal["query", "text"]
 """What a text is to others: the one that they are compared with, or one of them; models may want either marked."""
 
 
-class Embedder(Protocol):
+class Embeds(Protocol):
+    """Embeds texts, or each of their tokens; safe to call from many threads at once."""
+
+    def embed(self, texts: Sequence[str], side: Side) -> Sequence[Any]:
+        """The embeddings of texts that are searched with or searched for, in their order: arrays of length 1, of late
+        interaction one a row for each token.
+
+        Raises StepError, TransientStepError, and InputError for an embedder that has similarities alone.
+        """
+
+
+class Embedder(Embeds, Protocol):
     """Compares sentences with paragraphs; safe to call from many threads at once."""
 
     @property
@@ -45,22 +55,31 @@ class Embedder(Protocol):
         Paragraphs count as their `statement`. Raises StepError, TransientStepError.
         """
 
-    def embed(self, texts: Sequence[str], side: Side) -> Sequence[Any]:
-        """The embeddings of texts that are searched with or searched for, in their order: arrays of length 1.
 
-        Raises StepError, TransientStepError, and InputError for an embedder that has similarities alone.
-        """
+@runtime_checkable
+class KnowsLength(Protocol):
+    """An embedder that knows which texts it reads only the beginnings of; those behind servers don't say."""
+
+    def are_cut(self, texts: Sequence[str]) -> list[bool]:
+        """Whether each text, which is searched for, is longer than the model reads."""
+
+
+def _compared(embedder: Embedder, comparisons: Sequence[Comparison]) -> list[Embedded]:
+    """The results of all: similarities, and embeddings of the paragraphs of those without sentences."""
+    compared = iter(embedder.compare([each for each in comparisons if each.sentences]))
+    return [next(compared) if each.sentences else _vectors(embedder, each.paragraphs) for each in comparisons]
+
+
+def _vectors(embedder: Embedder, paragraphs: Sequence[Paragraph]) -> Embedded:
+    texts = [each.statement for each in paragraphs]
+    vectors = (b64encode(each.astype("<f4").tobytes()).decode() for each in embedder.embed(texts, "text"))
+    cut = embedder.are_cut(texts) if isinstance(embedder, KnowsLength) else ()
+    return Embedded(similarities=(), vectors=tuple(vectors), cut=tuple(place for place, each in enumerate(cut) if each))
 
 
 EMBEDDER: BatchedRole[Embedder, Comparison, Embedded] = BatchedRole(
-    name="embedder",
-    kind="embedder",
-    work="compares sentences",
-    has_default=True,
-    carry_out=lambda embedder, comparisons: embedder.compare(comparisons),
+    name="embedder", kind="embedder", work="compares sentences", has_default=True, carry_out=_compared
 )
-
-# Port of raters: the interface of every model that scores pairs of texts (cross-encoders).
 
 By = Literal["duplicate", "relevance"]
 """What is scored: whether two questions ask the same, or how far a text answers a query."""
@@ -119,9 +138,6 @@ def second_texts(rating: Rating) -> list[str]:
     return [*rating.others, *(each.statement for each in rating.paragraphs)]
 
 
-# Port of entailers: the interface of every model that judges entailment (natural language inference).
-
-
 class EntailmentPair(Protocol):
     """A premise and a hypothesis; structural, as `cotrail.core.ports.encoders.Comparison` is."""
 
@@ -167,8 +183,6 @@ def entailed(entailment: float, neutral: float, contradiction: float) -> Entaile
     return Entailed(**others, **{greatest: round(1 - sum(others.values()), DECIMALS)})
 
 
-# Port of extractors: the interface of every model that reads an answer out of a paragraph.
-
 MOST_TOKENS = 10
 """The most tokens of an answer, as with DPR's reader (Karpukhin et al. 2020, `max_answer_length` of its code)."""
 
@@ -205,3 +219,9 @@ EXTRACTOR: BatchedRole[Extractor, Extraction, Extracted] = BatchedRole(
     work="reads answers out of paragraphs",
     carry_out=lambda extractor, extractions: extractor.extract(extractions),
 )
+
+
+_RECORDS: tuple[EngineRole, ...] = (EMBEDDER, ENTAILER, EXTRACTOR, DUPLICATE_RATER, RELEVANCE_RATER, INFERRER)
+
+ROLES: dict[str, EngineRole] = {role.name: role for role in _RECORDS}
+"""Every role by its name, under which run files and options name its engine, next to the run's language model."""

@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from cotrail.core.generation import Capability, Sampling, Until
 from cotrail.core.ports.cancellation import Cancellation
-from cotrail.core.ports.role import EngineRole
 from cotrail.core.prompts import Prompt
 from cotrail.core.results import Generated
 from cotrail.core.structured_output import Form
@@ -87,17 +86,3 @@ class LanguageModel(Protocol):
 
     def interrupt(self) -> None:
         """Makes every `generate` under way raise `Interrupted` soon: the process is shutting down."""
-
-
-# The role of a second language model, which infers an answer from facts that the run's own model wrote.
-
-INFERRER = EngineRole(name="inferrer", kind="model", work="infers answers from facts")
-"""Rethinking with Retrieval has UnifiedQA-v2 in it (section 5.3 and appendix A.5)."""
-
-# The role of the language model that grades answers.
-
-JUDGING: frozenset[Capability] = frozenset({"turns", "structure"})
-"""What grading asks of a language model."""
-
-JUDGE = EngineRole(name="judge", kind="model", work="grades answers", capabilities=JUDGING)
-"""The model that grades inside of a system whose own one answers: `Judge(model=JUDGE.name)`."""

@@ -10,7 +10,6 @@ Dimension = Literal["requests", "input_tokens", "output_tokens", "tokens"]
 
 DIMENSIONS: tuple[Dimension, ...] = ("requests", "input_tokens", "output_tokens", "tokens")
 
-
 OUTDATED = -1.0
 """What `RateLimiter.leave` returns for a reservation that doesn't hold any more."""
 

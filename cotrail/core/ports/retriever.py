@@ -9,8 +9,6 @@ from msgspec import Struct, structs
 from cotrail.core.questions import Hit, Paragraph
 from cotrail.errors import StepError
 
-# Port of search engines.
-
 Scope = Literal["only", "after"]
 """Use of titles in a search: `only` searches their paragraphs, `after` filters the best `count` of a search (as
 IRCoT's released code does)."""
@@ -86,8 +84,6 @@ def numbered(hits: Iterable[Hit]) -> tuple[Hit, ...]:
     """The hits with their ranks in this order."""
     return tuple(structs.replace(hit, rank=rank) for rank, hit in enumerate(hits, start=1))
 
-
-# Port of knowledge sources.
 
 Source = Literal["wikidata", "wordnet", "conceptnet", "table"]
 """Knowledge sources, which are no corpora of paragraphs; see `cotrail.engines.knowledge`."""

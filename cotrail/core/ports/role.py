@@ -37,3 +37,15 @@ class BatchedRole(EngineRole, Generic[EngineT, RequestT, ResultT], frozen=True, 
     """
 
     carry_out: Callable[[EngineT, Sequence[RequestT]], Sequence[ResultT]]
+
+
+# The role of a second language model, which infers an answer from facts that the run's own model wrote.
+
+INFERRER = EngineRole(name="inferrer", kind="model", work="infers answers from facts")
+"""Rethinking with Retrieval has UnifiedQA-v2 in it (section 5.3 and appendix A.5)."""
+
+JUDGING: frozenset[Capability] = frozenset({"turns", "structure"})
+"""What grading asks of a language model."""
+
+JUDGE = EngineRole(name="judge", kind="model", work="grades answers", capabilities=JUDGING)
+"""The model that grades inside of a system whose own one answers: `Judge(model=JUDGE.name)`."""

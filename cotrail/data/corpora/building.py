@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from cotrail.common.processes import lock_exclusively
 from cotrail.common.text_files import skip_mark, write_whole
 from cotrail.data.corpora.paragraph_ids import ID_DIGITS, DigestSet, identified
-from cotrail.data.datasets.format_detection import apparent_content
+from cotrail.data.datasets.loading import apparent_content
 from cotrail.data.datasets.registry import find_recipe, question_formats
 from cotrail.data.datasets.spec import Recipe
 from cotrail.errors import CorpusError

@@ -17,7 +17,7 @@ from cotrail.common.text_files import opened
 from cotrail.core.questions import FiledParagraph, Paragraph
 from cotrail.data.corpora import document_names, documents, hotpotqa_abstracts
 from cotrail.data.corpora.paragraph_ids import DIGEST_BYTES, DigestSet, content, identified
-from cotrail.data.datasets import format_detection, multihop_rag, strategyqa
+from cotrail.data.datasets import loading, multihop_rag, strategyqa
 from cotrail.data.datasets.jsonl import listed, misspelt
 from cotrail.data.datasets.registry import question_formats, question_forms
 from cotrail.data.datasets.spec import QuestionForm, check_id, check_length, check_text
@@ -83,7 +83,7 @@ def _known(record: Mapping[str, Any], place: str) -> dict[str, Any]:
     if wrong := misspelt([name for name in fields if name not in known], absent):
         raise CorpusError(f"{place}: there is no key {wrong}; correct the name, or remove what it has")
     if not known.keys() & {*TEXTS, *BODIES}:
-        texts = _either((*TEXTS, *BODIES))
+        texts = " or ".join(f"`{name}`" for name in (*TEXTS, *BODIES))
         raise CorpusError(f"{place}: there is no field {texts} (but {listed(fields)}); rename the text's")
     return known
 
@@ -120,10 +120,6 @@ def _titled(contents: str) -> tuple[str, str]:
     title = first.strip()
     quoted = len(title) > 1 and title.startswith('"') and title.endswith('"')
     return (title[1:-1].replace('""', '"') if quoted else title), rest.strip("\n")
-
-
-def _either(names: tuple[str, ...]) -> str:
-    return " or ".join(f"`{name}`" for name in names)
 
 
 ACCEPTED = (
@@ -184,19 +180,19 @@ def _read(path: Path, paths: Sequence[Path], fields: Sequence[str]) -> Iterator[
         )
     if not path.is_dir() and _is_document(path):
         return documents.read_document(path, documents.root_of(paths))
-    format_ = format_detection.detect_format(path, question_formats(), CorpusError)
+    format_ = loading.detect_format(path, question_formats(), CorpusError)
     form = next((form for form in question_forms() if form.format == format_), None)
     is_document = form is not None and form.format.one_of and {*TEXTS, *BODIES} & set(columns(path, CorpusError))
-    if format_ and (format_ == format_detection.ARTICLES or (form and not form.paragraphs and not is_document)):
+    if format_ and (format_ == loading.ARTICLES or (form and not form.paragraphs and not is_document)):
         raise CorpusError(
             f"{path} seems to hold {format_.holds}, which are no paragraphs; give a file of "
             "paragraphs, or make a dataset's corpus with `cotrail data build`"
         )
-    if format_ is None and (what := format_detection.apparent_content(path, question_formats(), CorpusError)):
+    if format_ is None and (what := loading.apparent_content(path, question_formats(), CorpusError)):
         raise CorpusError(f"{path} seems {what}, going by how it begins; unpack or convert it: {ACCEPTED}")
-    if format_ == format_detection.STRATEGYQA_PARAGRAPHS:
+    if format_ == loading.STRATEGYQA_PARAGRAPHS:
         return _members(path)
-    if format_ == format_detection.MULTIHOP_RAG_ARTICLES:
+    if format_ == loading.MULTIHOP_RAG_ARTICLES:
         return _articles(path)
     kind = tables.form_of(path, CorpusError)
     if kind == "JSON":

@@ -3,7 +3,7 @@
 2WikiMultihopQA's and MoreHopQA's questions have the same form, with further fields.
 """
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 
 import msgspec
@@ -16,8 +16,6 @@ from cotrail.data.corpora import hotpotqa_abstracts
 from cotrail.data.datasets import hub_rows, ircot_processed, spec
 from cotrail.data.datasets.hub_rows import Context, Facts, published, row_paragraphs, supported
 from cotrail.errors import CorpusError, DatasetError
-
-# A question of HotpotQA as published, with its paragraphs; 2WikiMultihopQA's have the same form.
 
 
 class HotpotQuestion(Struct, frozen=True):
@@ -58,35 +56,17 @@ def read(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.Ques
         yield spec.QuestionRecord(place=place, raw=raw, annotated=annotated(entry, answers))
 
 
-def row_form(
-    holds: str,
-    reader: Callable[[Path, spec.ParagraphLookup | None], Iterator[spec.QuestionRecord]],
-    **known_by: frozenset[str],
-) -> spec.QuestionForm:
-    """The form of such rows; known_by: the keys that they have (`has`), and that they lack (`lacks`)."""
-    keys = frozenset({"question", "answer", "context", "supporting_facts"}) | known_by["has"]
+def contexts_form(format_: str, reader: spec.ReadQuestions) -> spec.QuestionForm:
+    """The form of questions with their contexts, in that format."""
     return spec.QuestionForm(
-        format=spec.FileFormat(f"{holds} as Hugging Face has them", None, keys, known_by.get("lacks", frozenset())),
-        read=reader,
-        paragraphs=row_paragraphs,
-        paragraphs_key="context",
+        format=spec.FORMATS[format_], read=reader, paragraphs=row_paragraphs, paragraphs_key="context"
     )
 
 
 SPEC = spec.dataset(
     "hotpotqa",
-    spec.QuestionForm(
-        format=spec.FileFormat(
-            "HotpotQA's questions",
-            True,
-            frozenset({"_id", "question", "context"}),
-            frozenset({"evidences", "previous_question"}),
-        ),
-        read=read,
-        paragraphs=row_paragraphs,
-        paragraphs_key="context",
-    ),
-    row_form("HotpotQA's questions", read, has=frozenset({"level"}), lacks=frozenset({"evidences"})),
+    contexts_form("hotpotqa", read),
+    contexts_form("hotpotqa_rows", read),
     ircot_processed.form("hotpotqa"),
     hub_rows.form(type="type", level="level"),
     recipe=spec.Recipe(
@@ -138,7 +118,6 @@ def read_wikimultihop(path: Path, _lookup: spec.ParagraphLookup | None) -> Itera
 
 
 def _names(path: Path, ids: Container[str]) -> dict[str, tuple[str, ...]]:
-    """Aliases and demonyms of the wanted entities."""
     if not path.is_file():
         return {}
     entries = (decode(raw, _Names, place, DatasetError) for place, raw in lines(path, DatasetError))
@@ -147,15 +126,8 @@ def _names(path: Path, ids: Container[str]) -> dict[str, tuple[str, ...]]:
 
 WIKIMULTIHOP = spec.dataset(
     "2wikimultihopqa",
-    spec.QuestionForm(
-        format=spec.FileFormat(
-            "2WikiMultihopQA's questions", True, frozenset({"_id", "question", "context", "evidences"})
-        ),
-        read=read_wikimultihop,
-        paragraphs=row_paragraphs,
-        paragraphs_key="context",
-    ),
-    row_form("2WikiMultihopQA's questions", read_wikimultihop, has=frozenset({"evidences"})),
+    contexts_form("2wikimultihopqa", read_wikimultihop),
+    contexts_form("2wikimultihopqa_rows", read_wikimultihop),
     ircot_processed.form("2wikimultihopqa"),
     hub_rows.form(type="type"),
     recipe=spec.Recipe(
@@ -212,9 +184,6 @@ def _annotated(entry: MoreHopQuestion) -> spec.AnnotatedQuestion:
 MOREHOP = spec.dataset(
     "morehopqa",
     spec.QuestionForm(
-        format=spec.FileFormat("MoreHopQA's questions", True, frozenset({"_id", "question", "previous_question"})),
-        read=read_morehop,
-        paragraphs=paragraphs,
-        paragraphs_key="context",
+        format=spec.FORMATS["morehopqa"], read=read_morehop, paragraphs=paragraphs, paragraphs_key="context"
     ),
 )

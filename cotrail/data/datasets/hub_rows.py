@@ -18,7 +18,7 @@ from cotrail.data.datasets import spec
 from cotrail.data.datasets.spec import ContextParagraph
 from cotrail.errors import CorpusError, DatasetError, InputError
 
-FORMAT = spec.FileFormat("questions as FlashRAG publishes them", None, frozenset({"id", "question", "golden_answers"}))
+FORMAT = spec.FORMATS["flashrag"]
 """One format for all its datasets; a file doesn't say of which it is."""
 
 

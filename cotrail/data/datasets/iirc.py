@@ -5,7 +5,6 @@ The other snippets are gold, since the file has no paragraphs: `located` in `cot
 finds the paragraphs of a corpus that contain them.
 """
 
-import hashlib
 from collections.abc import Iterator
 from html import unescape
 from html.parser import HTMLParser
@@ -31,14 +30,11 @@ MOST_HEADING_WORDS = 10
 
 
 class _Text(HTMLParser):
-    """Collects the text between the tags."""
-
     def __init__(self) -> None:
         super().__init__()
         self.pieces: list[str] = []
 
     def handle_data(self, data: str) -> None:
-        """Collect a piece of text."""
         self.pieces.append(data)
 
 
@@ -126,7 +122,7 @@ def _question(passage: _Passage, question: _PassageQuestion, spans: tuple[str, .
     linked = (snippet for snippet in question.context if snippet.passage.strip() not in (MAIN_TITLE, pinned.title))
     gold = (GoldParagraph(title=snippet.passage.strip(), text=snippet.text.strip()) for snippet in linked)
     return Question(
-        id=_own_id(passage, question) if question.qid is None else question.qid,
+        id=spec.id_of(passage.title, passage.text, question.question) if question.qid is None else question.qid,
         text=question.question,
         answers=(spec.spans_as_answer(spans),),
         gold=tuple(dict.fromkeys(gold)),
@@ -135,19 +131,9 @@ def _question(passage: _Passage, question: _PassageQuestion, spans: tuple[str, .
     )
 
 
-def _own_id(passage: _Passage, question: _PassageQuestion) -> str:
-    """A content-based id for a question that was published without one, independent of its position."""
-    content = "\0".join((passage.title, passage.text, question.question))
-    return hashlib.sha256(content.encode()).hexdigest()
-
-
 SPEC = spec.dataset(
     "iirc",
-    spec.QuestionForm(
-        format=spec.FileFormat("IIRC's questions", True, frozenset({"questions", "text", "title"})),
-        read=read,
-        snippets=True,
-    ),
+    spec.QuestionForm(format=spec.FORMATS["iirc"], read=read, snippets=True),
     ircot_processed.form("iirc", pins=True),
     recipe=spec.Recipe(
         needs="IIRC's context_articles.json",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from cotrail.common.json_files import decode, is_object, lines
 from cotrail.common.json_files import records as read_records
@@ -48,6 +49,12 @@ def written(path: Path, raws: Sequence[bytes]) -> bytes:
     """A file of these records, below the header of that file where it is a table."""
     header = [] if is_object(path, DatasetError) else [next(line.strip() for _, line in lines(path, DatasetError))]
     return b"".join(line + b"\n" for line in (*header, *raws))
+
+
+def table_forms(format_: str, read: spec.ReadQuestions) -> tuple[spec.QuestionForm, spec.QuestionForm]:
+    """The forms of questions in that format: as a table or lines of JSON, and as one JSON list."""
+    table = spec.QuestionForm(format=spec.FORMATS[format_], read=read, written=written)
+    return table, spec.QuestionForm(format=replace(table.format, is_list=True), read=read)
 
 
 COLUMNS = (("table_id",), ("hypothesis",), ("label",))
@@ -115,7 +122,6 @@ def _tables(path: Path) -> Path:
 
 
 def _passage(path: Path, place: str) -> GoldParagraph:
-    """The table rendered as sentences, in one paragraph."""
     if not path.is_file():
         raise DatasetError(f"{place}: its table {path} isn't there; keep the folders as they are published")
     with opened(path, DatasetError) as file:
@@ -133,11 +139,5 @@ def _categories(path: Path) -> dict[str, str]:
 
 
 SPEC = spec.dataset(
-    "infotabs",
-    spec.QuestionForm(
-        format=spec.FileFormat("INFOTABS' hypotheses", False, frozenset({"table_id", "hypothesis", "label"})),
-        read=read,
-        written=written,
-        suffix=".tsv",
-    ),
+    "infotabs", spec.QuestionForm(format=spec.FORMATS["infotabs"], read=read, written=written, suffix=".tsv")
 )

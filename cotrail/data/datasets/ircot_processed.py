@@ -15,7 +15,7 @@ from cotrail.core.questions import Question, named
 from cotrail.data.datasets import spec
 from cotrail.errors import CorpusError, DatasetError
 
-FORMAT = spec.FileFormat("questions that the authors of IRCoT processed", False, frozenset({"question_id", "contexts"}))
+FORMAT = spec.FORMATS["ircot"]
 """One format for four datasets; a file doesn't say of which it is."""
 
 PROCESSED_FORMAT = "ircot"
@@ -36,7 +36,6 @@ class _DropAnswer(Struct, frozen=True):
     date: _Date = _Date()
 
     def text(self) -> str:
-        """The answer as questions hold it; empty if there is none."""
         if self.number or self.spans:
             return self.number or spec.spans_as_answer(self.spans)
         parts = (self.date.day, self.date.month, self.date.year)

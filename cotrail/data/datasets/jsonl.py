@@ -50,8 +50,6 @@ class JsonlQuestion(Struct, frozen=True, forbid_unknown_fields=True):
     metadata: Any = None
 
 
-# Which field of a record is what.
-
 NAMES = {
     "question": ("question", "query", "prompt"),
     "answers": ("answers", "answer", "golden_answers", "gold_answers", "gold_answer"),
@@ -128,9 +126,6 @@ def described(path: Path, fields: Mapping[str, str]) -> str:
     )
 
 
-# Reading of records under any names.
-
-
 def read(
     path: Path, lookup: spec.ParagraphLookup | None, fields: Mapping[str, str] | None = None
 ) -> Iterator[spec.QuestionRecord]:
@@ -176,7 +171,6 @@ def _value(field: str, text: str) -> Any:
 
 
 def _line(values: dict[str, Any], place: str) -> JsonlQuestion:
-    """The question under cotrail's own names and in its types."""
     values = {field: value for field, value in values.items() if value is not None or field == "question"}
     if "answers" in values:
         values["answers"] = _answers(values["answers"], place)
@@ -272,16 +266,6 @@ OWN = spec.FileFormat("questions in cotrail's own form", None, frozenset(), one_
 
 SPEC = spec.dataset(
     "jsonl",
-    spec.QuestionForm(
-        format=spec.FileFormat(
-            "SQuAD's questions",
-            None,
-            frozenset({"id", "title", "context", "question", "answers"}),
-            frozenset({"supporting_facts"}),
-        ),
-        read=read,
-        paragraphs=row_paragraphs,
-        paragraphs_key="context",
-    ),
+    spec.QuestionForm(format=spec.FORMATS["squad"], read=read, paragraphs=row_paragraphs, paragraphs_key="context"),
     spec.QuestionForm(format=OWN, read=read),
 )

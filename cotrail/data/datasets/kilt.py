@@ -47,8 +47,6 @@ SEPARATOR = "[SEP]"
 
 
 class _Provenance(Struct, frozen=True):
-    """Where a page supports an answer."""
-
     title: str | None = None
 
 
@@ -70,10 +68,7 @@ class KiltRecord(Struct, frozen=True):
 
 def form(dataset: str, sort: QuestionSort) -> spec.QuestionForm:
     """The form for that dataset, whose questions are of that sort; a file doesn't say of which dataset it is."""
-    return spec.QuestionForm(
-        format=spec.FileFormat("KILT's records", False, frozenset({"id", "input"}), frozenset({"question"})),
-        read=partial(_read, dataset, sort),
-    )
+    return spec.QuestionForm(format=spec.FORMATS["kilt"], read=partial(_read, dataset, sort))
 
 
 def _read(
@@ -190,7 +185,5 @@ def title_of(escaped: str) -> str:
 
 
 FEVER = spec.dataset(
-    "fever",
-    spec.QuestionForm(format=spec.FileFormat("FEVER's claims", False, frozenset({"id", "claim"})), read=read_claims),
-    form("fever", "fact-checking"),
+    "fever", spec.QuestionForm(format=spec.FORMATS["fever"], read=read_claims), form("fever", "fact-checking")
 )

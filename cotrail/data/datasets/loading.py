@@ -1,27 +1,130 @@
-"""Loading of question files in the publishers' formats, after a check that a file is of the named dataset.
+"""Loading of question files in the formats of publishers, which are detected: a file has to be of the named dataset.
 
 Completion of the files that the authors of IRCoT processed by answers from a dataset's own file.
 
 Their `evaluate.py --official` does the same: it reads the answers from the datasets' own files.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
+from typing import BinaryIO
 
+import ijson
 from msgspec.structs import replace
 
-from cotrail.common.json_files import columns
-from cotrail.common.tables import COLUMNAR, PLACES
+from cotrail.common.json_files import OversizeError, columns, events
+from cotrail.common.tables import COLUMNAR, PLACES, TABLES
 from cotrail.common.tables import form_of as record_form
+from cotrail.common.text_files import LONGEST_HEADER, header, opened
 from cotrail.core.questions import Paragraph, Question
-from cotrail.data.datasets import beir, ircot_processed, jsonl, spec
-from cotrail.data.datasets.format_detection import apparent_content, fitting_formats
+from cotrail.data.datasets import ircot_processed, jsonl, spec, trec
 from cotrail.data.datasets.registry import datasets_in, find_dataset, question_formats
 from cotrail.data.datasets.sampling import drawn
-from cotrail.errors import DatasetError
+from cotrail.data.datasets.spec import FORMATS, FileFormat
+from cotrail.errors import DatasetError, InputError
+
+FIRST_KEYS = 40
+"""Maximum keys of the first record that are examined."""
+
+FIRST_EVENTS = 100_000
+"""Maximum JSON events that are read for them."""
+
+STRATEGYQA_PARAGRAPHS, MULTIHOP_RAG_ARTICLES = FORMATS["strategyqa_paragraphs"], FORMATS["multihop_rag_articles"]
+
+OTHER_FORMATS = (
+    *(STRATEGYQA_PARAGRAPHS, MULTIHOP_RAG_ARTICLES, FORMATS["2wikimultihopqa_aliases"]),
+    *(FORMATS["hotpotqa_abstracts"], FORMATS["corpus"]),
+)
+"""Formats of files that hold no questions."""
+
+ARTICLES = FORMATS["iirc_articles"]
+
+_BEGINNINGS = {
+    b"BZh": "a bz2 archive",
+    b"PK\x03\x04": "a zip archive (as .xlsx and .docx are, too)",
+    b"\xfd7zXZ": "an xz archive",
+    b"7z\xbc\xaf": "a 7z archive",
+    b"%PDF": "a PDF",
+    b"SQLite format 3": "an SQLite database",
+    b"GGUF": "a GGUF model",
+    b"\x89PNG": "an image",
+    b"\xff\xd8\xff": "an image",
+    b"\x7fELF": "a program",
+    b"<": "a web page",
+}
+
+
+def detect_format(path: Path, formats: Iterable[FileFormat], error: type[InputError]) -> FileFormat | None:
+    """The format of the file, one of these or of `OTHER_FORMATS`; None where it isn't a known one."""
+    return next(iter(fitting_formats(path, formats, error)), None)
+
+
+def fitting_formats(path: Path, formats: Iterable[FileFormat], error: type[InputError]) -> list[FileFormat]:
+    """All formats that the file may have, the likeliest first; none where it has no known one."""
+    form = record_form(path, error)
+    is_list, keys, inside, start = False, list[str](), list[str](), b""
+    if form in COLUMNAR:
+        keys = list(columns(path, error))
+    else:
+        with opened(path, error) as file:
+            begin = file.tell()
+            is_list, keys, inside = _first_record(file)
+            file.seek(begin)
+            start = file.read(512).lstrip()
+            file.seek(begin)
+            keys = keys or (header(file.readline(LONGEST_HEADER)) if form in TABLES else [])
+    fitting = [each for each in chain(formats, OTHER_FORMATS) if _fits(each, start, is_list, keys, inside)]
+    return fitting or ([ARTICLES] if len(keys) == FIRST_KEYS and not is_list else [])
+
+
+def apparent_content(path: Path, formats: Iterable[FileFormat], error: type[InputError]) -> str | None:
+    """What a file seems, e.g. `to hold MuSiQue's questions` or `to be a web page`; None where it isn't recognised."""
+    if format_ := detect_format(path, formats, error):
+        return f"to hold {format_.holds}"
+    if record_form(path, error) in COLUMNAR:
+        return None
+    with opened(path, error) as file:
+        start = file.read(512)
+    if content := next((what for mark, what in _BEGINNINGS.items() if start.lstrip().startswith(mark)), None):
+        return f"to be {content}"
+    return "to be binary data" if b"\0" in start else None
+
+
+def _fits(
+    each: FileFormat,
+    start: bytes,
+    is_list: bool,  # noqa: FBT001
+    keys: Collection[str],
+    inside: Collection[str],
+) -> bool:
+    if each.begins:
+        return start.startswith(each.begins.encode())
+    has = each.has <= set(keys) and each.inside <= set(inside) and each.lacks.isdisjoint(keys)
+    one_of = not each.one_of or not each.one_of.isdisjoint(key.casefold() for key in keys)
+    return each.is_list in (None, is_list) and has and one_of
+
+
+def _first_record(file: BinaryIO) -> tuple[bool, list[str], list[str]]:
+    """Return whether the file is a list, the keys of its first record, and the keys of that record's first value."""
+    keys: list[str] = []
+    inside: list[str] = []
+    is_list = False
+    with suppress(OversizeError, ijson.JSONError, UnicodeDecodeError):
+        for depth, (event, value) in islice(events(file, multiple_values=True), FIRST_EVENTS):
+            is_list = is_list or (depth, event) == (0, "start_array")
+            record = 1 if is_list else 0
+            if event == "map_key" and depth == record + 1:
+                keys.append(value)
+            elif event == "map_key" and depth == 2 and len(keys) == 1:
+                inside.append(value)
+            if (event == "end_map" and depth == record) or len(keys) == FIRST_KEYS:
+                break
+    return is_list, keys, inside
+
 
 NO_MAP: Mapping[str, str] = MappingProxyType({})
 """Fields have usual names."""
@@ -135,7 +238,7 @@ def form_of(dataset: str, path: Path, fields: Mapping[str, str] = NO_MAP) -> spe
     if fields:
         return replace(forms[-1], read=partial(jsonl.read, fields=fields))
     folder = path if path.is_dir() else path.parent
-    if (folder / "qrels").is_dir() and path in (folder, folder / beir.QUERIES):
+    if (folder / "qrels").is_dir() and path in (folder, folder / trec.BEIR_QUERIES):
         raise DatasetError(
             f"{path} is of a data set in BEIR's form; name the dataset 'beir', and the judgments of a split, as "
             f"{folder / 'qrels' / 'test.tsv'}"
@@ -173,9 +276,6 @@ def reading_of(dataset: str, path: Path, fields: Mapping[str, str] = NO_MAP) -> 
         case (name,) if name != dataset and seem.has - set(chain.from_iterable(jsonl.NAMES.values())):
             return f"{said}; these may be {seem.holds}, which `--dataset {name}` scores by its own rules"
     return said
-
-
-# Files of sampled questions, in the format of the file that they are drawn from.
 
 
 def sample_file(dataset: str, path: Path, development: int, test: int, seed: int) -> tuple[bytes, bytes]:

@@ -72,13 +72,4 @@ def article_passages(place: str, raw: bytes) -> Iterator[tuple[str, str]]:
     return ((article.heading, passage.strip()) for passage in passages(article.body.split("\n\n")))
 
 
-SPEC = spec.dataset(
-    "multihop-rag",
-    spec.QuestionForm(
-        format=spec.FileFormat(
-            "MultiHop-RAG's questions", True, frozenset({"query", "question_type", "evidence_list"})
-        ),
-        read=read,
-        snippets=True,
-    ),
-)
+SPEC = spec.dataset("multihop-rag", spec.QuestionForm(format=spec.FORMATS["multihop_rag"], read=read, snippets=True))

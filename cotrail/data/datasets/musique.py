@@ -70,10 +70,7 @@ def paragraphs(place: str, raw: bytes, _seed: int = 0) -> Iterator[tuple[str, st
 SPEC = spec.dataset(
     "musique",
     spec.QuestionForm(
-        format=spec.FileFormat("MuSiQue's questions", None, frozenset({"id", "question", "paragraphs"})),
-        read=read,
-        paragraphs=row_paragraphs,
-        paragraphs_key="paragraphs",
+        format=spec.FORMATS["musique"], read=read, paragraphs=row_paragraphs, paragraphs_key="paragraphs"
     ),
     ircot_processed.form("musique"),
     hub_rows.form(),

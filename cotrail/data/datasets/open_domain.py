@@ -1,4 +1,4 @@
-"""Open-domain questions: Natural Questions, TriviaQA, PopQA, Bamboogle, which name no paragraphs, and FRAMES."""
+"""Open-domain questions: NQ, TriviaQA, PopQA, Bamboogle and TempQuestions, which name no paragraphs, and FRAMES."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import msgspec
 from msgspec import Struct
 
-from cotrail.common.json_files import decode, records
+from cotrail.common.json_files import decode, entries, records
 from cotrail.common.text_files import opened, read_whole
 from cotrail.core.questions import GoldParagraph, Question, named
 from cotrail.data.datasets import hub_rows, infotabs, spec
@@ -35,16 +35,7 @@ def read_nq(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.Q
         yield spec.QuestionRecord(place=place, raw=raw, annotated=spec.AnnotatedQuestion(question=question))
 
 
-NATURAL_QUESTIONS = spec.dataset(
-    "nq",
-    spec.QuestionForm(
-        format=spec.FileFormat(
-            "Natural Questions' open questions", False, frozenset({"question", "answer"}), frozenset({"id", "_id"})
-        ),
-        read=read_nq,
-    ),
-    hub_rows.form(),
-)
+NATURAL_QUESTIONS = spec.dataset("nq", spec.QuestionForm(format=spec.FORMATS["nq"], read=read_nq), hub_rows.form())
 
 
 # TriviaQA's unfiltered files (`unfiltered-web-dev.json`, Joshi et al. 2017): one object with a list of questions.
@@ -95,12 +86,7 @@ def wrapped(_path: Path, questions: Sequence[bytes]) -> bytes:
 
 TRIVIAQA = spec.dataset(
     "triviaqa",
-    spec.QuestionForm(
-        format=spec.FileFormat("TriviaQA's questions", False, frozenset({"Data"})),
-        read=read_trivia,
-        written=wrapped,
-        suffix=".json",
-    ),
+    spec.QuestionForm(format=spec.FORMATS["triviaqa"], read=read_trivia, written=wrapped, suffix=".json"),
     hub_rows.form(),
 )
 
@@ -132,11 +118,7 @@ def read_pop(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.
 
 POPQA = spec.dataset(
     "popqa",
-    spec.QuestionForm(
-        format=spec.FileFormat("PopQA's questions", False, frozenset({"id", "question", "possible_answers"})),
-        read=read_pop,
-        written=infotabs.written,
-    ),
+    spec.QuestionForm(format=spec.FORMATS["popqa"], read=read_pop, written=infotabs.written),
     hub_rows.form(relation="prop"),
 )
 
@@ -165,20 +147,7 @@ def read_bamboogle(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator
         yield spec.QuestionRecord(place=place, raw=raw, annotated=spec.AnnotatedQuestion(question=question))
 
 
-_KEYS = frozenset({"Question", "Answer"})
-_OTHERS = frozenset({"wiki_links"})
-"""What FRAMES' records have too."""
-
-BAMBOOGLE = spec.dataset(
-    "bamboogle",
-    spec.QuestionForm(
-        format=spec.FileFormat("Bamboogle's questions", False, _KEYS, _OTHERS),
-        read=read_bamboogle,
-        written=infotabs.written,
-    ),
-    spec.QuestionForm(format=spec.FileFormat("Bamboogle's questions", True, _KEYS, _OTHERS), read=read_bamboogle),
-    hub_rows.form(),
-)
+BAMBOOGLE = spec.dataset("bamboogle", *infotabs.table_forms("bamboogle", read_bamboogle), hub_rows.form())
 
 
 # FRAMES' table (`test.tsv`, Krishna et al. 2024): 824 questions, each with the pages of Wikipedia that it needs.
@@ -244,12 +213,43 @@ def read_frames(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[sp
         yield spec.QuestionRecord(place=place, raw=raw, annotated=spec.AnnotatedQuestion(question=question))
 
 
-_FRAMES = frozenset({"Answer", "wiki_links", "reasoning_types"})
+FRAMES = spec.dataset("frames", *infotabs.table_forms("frames", read_frames))
 
-FRAMES = spec.dataset(
-    "frames",
-    spec.QuestionForm(
-        format=spec.FileFormat("FRAMES' questions", False, _FRAMES), read=read_frames, written=infotabs.written
-    ),
-    spec.QuestionForm(format=spec.FileFormat("FRAMES' questions", True, _FRAMES), read=read_frames),
+
+# TempQuestions' file (`TempQuestions.json`, Jia et al. 2018): a list of 1,271 questions about time.
+#
+# As in Rethinking with Retrieval (section 4.3), the 175 questions of type implicit with a single answer are read,
+# without the first six of them, which are the paper's prompt (table 6): 169 remain.
+
+PROMPT_IDS = frozenset({"3", "7", "11", "16", "20", "21"})
+"""Ids of the questions in the paper's prompt. Ids, not positions, so that they are right for a partial file too."""
+
+
+class TempQuestion(Struct, frozen=True):
+    """A question as published; `types`: `Explicit`, `Implicit` (once `Implicit:`), `Temp.Ans`, `Ordinal`."""
+
+    id: int | str = msgspec.field(name="Id")
+    question: str = msgspec.field(name="Question")
+    answers: tuple[str, ...] = msgspec.field(name="Gold answer")
+    types: tuple[str, ...] = msgspec.field(name="Type")
+    signals: tuple[str, ...] = msgspec.field(name="Temporal signal", default=())
+
+
+def read_temporal(path: Path, _lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
+    """Read the implicit questions with one answer, without the paper's prompt; `signal` is of kind e.g. `OVERLAP`."""
+    for place, raw in entries(path, DatasetError):
+        entry = decode(raw, TempQuestion, place, DatasetError)
+        is_implicit = any(each.rstrip(":") == "Implicit" for each in entry.types)
+        if is_implicit and len(entry.answers) == 1 and str(entry.id) not in PROMPT_IDS:
+            question = Question(
+                id=str(entry.id),
+                text=entry.question,
+                answers=entry.answers,
+                kinds=named(signal=",".join(entry.signals)),
+            )
+            yield spec.QuestionRecord(place=place, raw=bytes(raw), annotated=spec.AnnotatedQuestion(question=question))
+
+
+TEMPQUESTIONS = spec.dataset(
+    "tempquestions", spec.QuestionForm(format=spec.FORMATS["tempquestions"], read=read_temporal)
 )

@@ -1,10 +1,9 @@
-"""The datasets whose questions can be read, a line each, and what follows from their records."""
+"""The datasets whose questions can be read, and what follows from their records."""
 
 from collections.abc import Collection, Iterator, Mapping
 
 from cotrail.common.nearest import unknown
 from cotrail.data.datasets import (
-    beir,
     hotpotqa,
     iirc,
     infotabs,
@@ -14,43 +13,17 @@ from cotrail.data.datasets import (
     musique,
     open_domain,
     strategyqa,
-    tempquestions,
     trec,
 )
-from cotrail.data.datasets.spec import DatasetSpec, FileFormat, QuestionForm, Recipe, Scoring
+from cotrail.data.datasets.spec import DESCRIBED, DatasetSpec, FileFormat, QuestionForm, Recipe, Scoring
 from cotrail.errors import UnknownNameError
 from cotrail.faithfulness.tasks import Task
 
-DATASETS: dict[str, DatasetSpec] = {
-    spec.name: spec
-    for spec in (
-        hotpotqa.SPEC,
-        hotpotqa.WIKIMULTIHOP,
-        musique.SPEC,
-        iirc.SPEC,
-        strategyqa.SPEC,
-        strategyqa.WITH_FACTS,
-        tempquestions.SPEC,
-        infotabs.SPEC,
-        kilt.ZSRE,
-        kilt.TREX,
-        kilt.FEVER,
-        kilt.ELI5,
-        open_domain.BAMBOOGLE,
-        open_domain.FRAMES,
-        hotpotqa.MOREHOP,
-        multihop_rag.SPEC,
-        open_domain.NATURAL_QUESTIONS,
-        open_domain.TRIVIAQA,
-        open_domain.POPQA,
-        trec.BROWSECOMP_PLUS,
-        trec.BROWSECOMP_PLUS_GOLD,
-        beir.SPEC,
-        trec.SPEC,
-        jsonl.SPEC,
-    )
-}
-"""The datasets by name."""
+_MODULES = (hotpotqa, iirc, infotabs, jsonl, kilt, multihop_rag, musique, open_domain, strategyqa, trec)
+_SPECS = {each.name: each for module in _MODULES for each in vars(module).values() if isinstance(each, DatasetSpec)}
+
+DATASETS: dict[str, DatasetSpec] = {name: _SPECS[name] for name in DESCRIBED}
+"""The datasets by name, in the order of `datasets.toml`."""
 
 TASK_OF: Mapping[str, Task] = {name: spec.task for name, spec in DATASETS.items() if spec.task}
 """The tasks of the datasets that have one of Rethinking with Retrieval."""

@@ -18,8 +18,6 @@ from cotrail.core.questions import GoldParagraph, Paragraph, Question, QuestionS
 from cotrail.errors import InputError
 from cotrail.faithfulness.tasks import Task
 
-# A recipe for building a dataset's corpus from its published files (IRCoT, appendix A).
-
 
 class Recipe(Struct, frozen=True, kw_only=True):
     """Recipe for one corpus.
@@ -40,8 +38,6 @@ class Recipe(Struct, frozen=True, kw_only=True):
     paper_paragraphs: int
 
 
-# What a dataset's answers and paragraphs are scored by.
-
 RuleName = Literal["hotpotqa", "squad", "drop", "kilt", "label"]
 """The rules by which answers are scored: exact match and F1 of HotpotQA's script, of SQuAD's, of DROP's for several
 spans, and of KILT's; or whether a label is the right one. They are in `cotrail.evaluation.metrics.answer_scores`."""
@@ -58,8 +54,6 @@ class Scoring(Struct, frozen=True):
     long_answers: bool = False
     any_script: bool = False
 
-
-# Questions with everything else that their dataset annotates, as demonstrations need it.
 
 ParagraphLookup = Callable[[Sequence[str]], Mapping[str, Paragraph]]
 """Looks up paragraphs of a corpus by their ids; missing ones are left out."""
@@ -144,12 +138,18 @@ class FileFormat(Struct, frozen=True):
     """
 
     holds: str
-    is_list: bool | None
-    has: frozenset[str]
+    is_list: bool | None = None
+    has: frozenset[str] = frozenset()
     lacks: frozenset[str] = frozenset()
     one_of: frozenset[str] = frozenset()
     inside: frozenset[str] = frozenset()
-    begins: bytes = b""
+    begins: str = ""
+
+
+FORMATS = msgspec.convert(read_toml(Path(__file__).with_name("formats.toml")), dict[str, FileFormat])
+"""The formats of publishers' files."""
+
+ReadQuestions = Callable[[Path, ParagraphLookup | None], Iterator[QuestionRecord]]
 
 
 class QuestionForm(Struct, frozen=True, kw_only=True):
@@ -165,7 +165,7 @@ class QuestionForm(Struct, frozen=True, kw_only=True):
     """
 
     format: FileFormat
-    read: Callable[[Path, ParagraphLookup | None], Iterator[QuestionRecord]]
+    read: ReadQuestions
     paragraphs: Callable[[str, bytes], Iterable[tuple[str, str]]] | None = None
     paragraphs_key: str = ""
     written: Callable[[Path, Sequence[bytes]], bytes] | None = None
@@ -211,15 +211,13 @@ class DatasetSpec(DatasetDescription, frozen=True, kw_only=True):
     recipe: Recipe | None = None
 
 
-_DESCRIBED = msgspec.convert(read_toml(Path(__file__).with_name("datasets.toml")), dict[str, DatasetDescription])
+DESCRIBED = msgspec.convert(read_toml(Path(__file__).with_name("datasets.toml")), dict[str, DatasetDescription])
 
 
 def dataset(name: str, *forms: QuestionForm, recipe: Recipe | None = None) -> DatasetSpec:
     """The dataset of that name as `datasets.toml` describes it; KeyError where it doesn't."""
-    return DatasetSpec(name=name, forms=forms, recipe=recipe, **asdict(_DESCRIBED[name]))
+    return DatasetSpec(name=name, forms=forms, recipe=recipe, **asdict(DESCRIBED[name]))
 
-
-# Checks of what people write: the same for questions and for paragraphs.
 
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 

@@ -66,12 +66,7 @@ def _question(example: _Example) -> Question:
     return Question(id=spec.id_of(text), text=text, answers=(spec.YES_OR_NO[right],))
 
 
-FORM = spec.QuestionForm(
-    format=spec.FileFormat("StrategyQA's questions as a task of BIG-bench", False, frozenset({"examples"})),
-    read=read_big_bench,
-    written=wrapped,
-    suffix=".json",
-)
+FORM = spec.QuestionForm(format=spec.FORMATS["big_bench"], read=read_big_bench, written=wrapped, suffix=".json")
 """A single object with a list of examples."""
 
 NO_PARAGRAPH_MARKERS = frozenset({"operation", "no_evidence"})
@@ -168,11 +163,7 @@ def evidence_paragraph(place: str, raw: bytes) -> Paragraph:
     return Paragraph(id=id_, title=evidence.title, text=evidence.content)
 
 
-_FORM = spec.QuestionForm(
-    format=spec.FileFormat("StrategyQA's questions", True, frozenset({"qid", "question"})),
-    read=read,
-    paragraphs=fact_paragraphs,
-)
+_FORM = spec.QuestionForm(format=spec.FORMATS["strategyqa"], read=read, paragraphs=fact_paragraphs)
 
 SPEC = spec.dataset("strategyqa", _FORM, FORM)
 

@@ -1,4 +1,4 @@
-"""Topics of TREC and of those who publish like it (MS MARCO, TREC's Deep Learning track), with judgments next to them.
+"""Topics of TREC and of those who publish like it (MS MARCO, TREC's Deep Learning track) and BEIR, with judgments.
 
 Lines of `id<TAB>text`, or topics between `<top>` and `</top>` with a number and a title. Answers aren't published, so
 what a run found is scored and not what it answered.
@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from cotrail.common.humanize import count
 from cotrail.common.json_files import decode, records
 from cotrail.common.refusals import shown
-from cotrail.common.text_files import MAX_SMALL_FILE_BYTES, line_text, lines, read_text
+from cotrail.common.text_files import MAX_SMALL_FILE_BYTES, line_text, lines, read_text, rows
 from cotrail.core.questions import MOST_GRADE, GoldParagraph, Question
-from cotrail.data.datasets import spec
+from cotrail.data.datasets import infotabs, spec
 from cotrail.errors import DatasetError
-
-# Relevance judgments (qrels) in the forms of TREC and of BEIR: which documents of a corpus a question needs.
 
 _GRADE = re.compile(r"[+-]?[0-9]{1,18}")
 
@@ -119,9 +119,13 @@ class Topic(Struct, frozen=True, kw_only=True):
 
 
 def read(
-    topics: Callable[[Path], Iterable[Topic]], path: Path, judged_by: Path, lookup: spec.ParagraphLookup | None
+    topics: Callable[[Path], Iterable[Topic]],
+    judging: Callable[[Path], Path],
+    path: Path,
+    lookup: spec.ParagraphLookup | None,
 ) -> Iterator[spec.QuestionRecord]:
-    """The topics of a file as questions, those that are judged at all; gold: what is relevant by that file."""
+    """The topics of a file as questions, those that are judged at all; gold: what is relevant by its judgments."""
+    judged_by = judging(path)
     judgments = grouped(_trec_lines(judged_by))
     check_judges(judged_by, judgments, lookup)
     asked = 0
@@ -209,14 +213,12 @@ SPEC = spec.dataset(
     "trec",
     spec.QuestionForm(
         # Mostly without a header: as the first form it is that of files in no known format.
-        format=spec.FileFormat("topics as lines", False, frozenset({"qid", "query"})),
-        read=lambda path, lookup: read(topic_lines, path, judgments_beside(path), lookup),
+        format=spec.FORMATS["trec_lines"],
+        read=partial(read, topic_lines, judgments_beside),
         written=joined,
     ),
     spec.QuestionForm(
-        format=spec.FileFormat("TREC's topics", False, frozenset(), begins=b"<top>"),
-        read=lambda path, lookup: read(topic_elements, path, judgments_beside(path), lookup),
-        written=joined,
+        format=spec.FORMATS["trec_topics"], read=partial(read, topic_elements, judgments_beside), written=joined
     ),
 )
 
@@ -249,13 +251,7 @@ def question_lines(path: Path) -> Iterator[Topic]:
         yield Topic(place=place, raw=raw, id=str(line.query_id), text=line.query, answers=(line.answer,))
 
 
-def _read_beside(
-    topics: Callable[[Path], Iterable[Topic]], judgments: str, path: Path, lookup: spec.ParagraphLookup | None
-) -> Iterator[spec.QuestionRecord]:
-    return read(topics, path, _judgments(path, judgments), lookup)
-
-
-def _judgments(path: Path, name: str) -> Path:
+def _judgments(name: str, path: Path) -> Path:
     """The file of that name next to the questions, or in the repository's folder next to them or next to theirs."""
     folders = (path.parent, path.parent / FOLDER, path.parent.parent / FOLDER)
     if found := next((file for folder in folders if (file := folder / name).is_file()), None):
@@ -264,20 +260,74 @@ def _judgments(path: Path, name: str) -> Path:
 
 
 def _browsecomp_plus(name: str, judgments: str) -> spec.DatasetSpec:
+    judging = partial(_judgments, judgments)
     return spec.dataset(
         name,
         spec.QuestionForm(
             # Without a header: as the first form it is that of files in no known format.
-            format=spec.FileFormat("BrowseComp-Plus' topics", False, frozenset({"qid", "query"})),
-            read=partial(_read_beside, topic_lines, judgments),
+            format=spec.FORMATS["browsecomp_topics"],
+            read=partial(read, topic_lines, judging),
             written=joined,
         ),
-        spec.QuestionForm(
-            format=spec.FileFormat("BrowseComp-Plus' questions", False, frozenset({"query_id", "query", "answer"})),
-            read=partial(_read_beside, question_lines, judgments),
-        ),
+        spec.QuestionForm(format=spec.FORMATS["browsecomp_questions"], read=partial(read, question_lines, judging)),
     )
 
 
 BROWSECOMP_PLUS = _browsecomp_plus("browsecomp-plus", EVIDENCE)
 BROWSECOMP_PLUS_GOLD = _browsecomp_plus("browsecomp-plus-gold", GOLD)
+
+
+# Data sets in BEIR's form (Thakur et al. 2021): a folder of `corpus.jsonl`, `queries.jsonl` and `qrels/*.tsv`.
+#
+# The questions are given as the judgments of a split, e.g. `scifact/qrels/test.tsv`: those queries are asked that it
+# judges. Where queries have no answers among their metadata, what a run found is scored and not what it answered.
+
+BEIR_COLUMNS = ("query-id", "corpus-id", "score")
+
+BEIR_QUERIES = "queries.jsonl"
+"""The file of the queries, in the folder that has the folder of the judgments."""
+
+
+class _Query(Struct, frozen=True):
+    id: str = msgspec.field(name="_id")
+    text: str
+    metadata: Any = None
+
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """Those that some sets keep among what else they say of a query."""
+        match self.metadata:
+            case {"answers": list() as texts}:
+                return spec.accepted_answers(each for each in texts if isinstance(each, str))
+        return ()
+
+
+def read_beir(path: Path, lookup: spec.ParagraphLookup | None) -> Iterator[spec.QuestionRecord]:
+    """Read the queries that a file judges, in its order; gold: the documents that are relevant by it."""
+    judgments = _beir_judgments(path)
+    check_judges(path, judgments, lookup)
+    queries = _beir_queries(path.parent.parent / BEIR_QUERIES, path)
+    for id_, documents in judgments.items():
+        first, *_ = judged = list(documents.values())
+        if id_ not in queries:
+            raise DatasetError(f"{first.place}: {BEIR_QUERIES} has no query {id_!r}; get both files from one place")
+        question = Question(id=id_, text=queries[id_].text, answers=queries[id_].answers, gold=gold_of(judged, lookup))
+        raw = b"\n".join(each.raw.strip() for each in judged)
+        yield spec.QuestionRecord(place=first.place, raw=raw, annotated=spec.AnnotatedQuestion(question=question))
+
+
+def _beir_judgments(path: Path) -> Judgments:
+    table = rows(path, tuple((name,) for name in BEIR_COLUMNS), DatasetError)
+    return grouped(judgment(place, raw, *(cells[name] for name in BEIR_COLUMNS)) for place, raw, cells in table)
+
+
+def _beir_queries(path: Path, judged_by: Path) -> dict[str, _Query]:
+    if not path.is_file():
+        raise DatasetError(f"{judged_by}: its queries {path} aren't there; keep the folders as they are published")
+    queries = (decode(raw, _Query, place, DatasetError) for place, raw in lines(path, DatasetError))
+    return {query.id: query for query in queries}
+
+
+BEIR = spec.dataset(
+    "beir", spec.QuestionForm(format=spec.FORMATS["beir"], read=read_beir, written=infotabs.written, suffix=".tsv")
+)

@@ -220,5 +220,4 @@ def _shuffled(paragraphs: Iterable[GoldParagraph], salt: str) -> list[GoldParagr
 
 
 def _line(text: str) -> str:
-    """The text on one line, as a demonstration file needs it."""
     return " ".join(filter(None, (line.strip() for line in text.splitlines())))

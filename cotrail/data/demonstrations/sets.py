@@ -4,7 +4,6 @@ import hashlib
 import json
 import tomllib
 from collections import Counter
-from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -166,8 +165,6 @@ def _check_ids(path: Path, ids: list[str]) -> None:
             raise DemonstrationError(f"{path}: the qid {qid} is there twice")
 
 
-# Demonstration sets: drawn from a file's demonstrations by a seed, or given as lists of ids (IRCoT, section 4.1).
-
 FILE = Path(__file__).with_name("released_sets.toml")
 
 Ids = Annotated[tuple[Annotated[str, Meta(min_length=1)], ...], Meta(min_length=1)]
@@ -228,18 +225,13 @@ def read_sets(path: Path) -> Lists:
 
 def _released(ids: frozenset[str]) -> Lists:
     """The authors' sets of the dataset that contains any of these ids."""
-    by_dataset = _read_released()
+    by_dataset = msgspec.convert(tomllib.loads(FILE.read_text("utf-8")), dict[str, Lists])
     for lists in by_dataset.values():
         if not ids.isdisjoint(chain.from_iterable(lists)):
             return lists
     raise DemonstrationError(
         f"none of these demonstrations is in the released sets, which there are for {', '.join(by_dataset)}"
     )
-
-
-@cache
-def _read_released() -> dict[str, Lists]:
-    return msgspec.convert(tomllib.loads(FILE.read_text("utf-8")), dict[str, Lists])
 
 
 def _drawn(demonstrations: Demonstrations, salt: str, size: int) -> Demonstrations:

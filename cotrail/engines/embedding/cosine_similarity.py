@@ -1,7 +1,7 @@
-"""Cosine similarities of embeddings."""
+"""Similarities of embeddings: cosines of texts' own, and MaxSim of their tokens'."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,3 +41,8 @@ def cosine(one: Vector, other: Vector) -> float:
     # Two vectors at a time, since in a product of matrices the last bits of each result depend on its neighbours; and
     # in float64, whose errors the rounding removes.
     return rounded(float(np.dot(one.astype(np.float64), other)), DECIMALS)
+
+
+def max_sim(query: NDArray[Any], text: NDArray[Any]) -> float:
+    """The sum, over a query's tokens, of the highest dot product with a token of the text, rounded; tokens are rows."""
+    return rounded(float((query.astype(np.float64) @ text.astype(np.float64).T).max(axis=1).sum()), DECIMALS)

@@ -20,8 +20,6 @@ from cotrail.engines.script_files import ScriptedEngine
 from cotrail.engines.server_address import EmbeddingServer
 from cotrail.errors import InputError
 
-# Scripted embedder: returns the similarities of a script.
-
 Similarity = Annotated[float, Meta(ge=-1, le=1)]
 
 

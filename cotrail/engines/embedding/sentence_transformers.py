@@ -1,21 +1,21 @@
 """Embedders that sentence-transformers loads."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import torch
 from sentence_transformers import SentenceTransformer
-from transformers.utils import logging
 
 from cotrail.core.ports.encoders import Comparison, Side
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Embedded
-from cotrail.engines.device_memory import DeviceReader
+from cotrail.engines.device_memory import DeviceReader, load_encoder
 from cotrail.engines.embedding.cosine_similarity import MOST_EMBEDDINGS, Vector, embedded, texts
-from cotrail.engines.model_folders import loading
 from cotrail.engines.recent_results import RecentResults
+
+SPECIAL = 2
+"""Tokens around a text at most, as models of BERT's kind have them."""
 
 CHARACTERS_AT_ONCE = {"cuda": 262_144, "cpu": 16_384}
 """Characters that the profile `fast` reads in one pass, padding included."""
@@ -29,7 +29,7 @@ class SentenceTransformerEmbedder(DeviceReader[str, Vector]):
     """
 
     def __init__(self, path: Path, identity: str, profile: Profile, prefixes: Mapping[Side, str]) -> None:
-        self._model = _load(path)
+        self._model = load_encoder(SentenceTransformer, path)
         self._prefixes = prefixes
         self._recent: RecentResults[str, Vector] = RecentResults()
         super().__init__(identity, profile, CHARACTERS_AT_ONCE[self._model.device.type])
@@ -46,6 +46,15 @@ class SentenceTransformerEmbedder(DeviceReader[str, Vector]):
             vectors = self._vectors(list(dict.fromkeys(marked)))
         return [vectors[text] for text in marked]
 
+    def are_cut(self, texts: Sequence[str]) -> list[bool]:
+        most, prefix = self._model.max_seq_length or sys.maxsize, self._prefixes["text"]
+        # No token has less than a character, so that most texts needn't be read.
+        return [
+            len(prefix + text) > most - SPECIAL
+            and len(self._model.tokenizer(prefix + text, verbose=False)["input_ids"]) > most
+            for text in texts
+        ]
+
     def _vectors(self, sentences: list[str]) -> dict[str, Vector]:
         vectors = self._recent.known(sentences)
         # By characters: how many tokens a text has is known only once it is read.
@@ -59,12 +68,3 @@ class SentenceTransformerEmbedder(DeviceReader[str, Vector]):
         )
         self._check(finite=bool(np.isfinite(vectors).all()))
         return vectors
-
-
-def _load(path: Path) -> Any:
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    with loading("sentence-transformers", path):
-        return SentenceTransformer(
-            str(path), device=device, local_files_only=True, model_kwargs={"dtype": torch.float32}
-        ).eval()

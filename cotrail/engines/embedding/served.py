@@ -1,12 +1,9 @@
-"""Embedders behind a server.
-
-The APIs of embedding servers: what is sent, and the embeddings in what comes back.
-"""
+"""Embedders behind a server: what is sent, and the embeddings in what comes back."""
 
 import binascii
 from base64 import b64decode
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -24,18 +21,6 @@ Numbers = list[float] | str
 """An embedding, of any length: numbers, or base64 of 32-bit ones, the lowest byte first."""
 
 
-class EmbeddingApi(Protocol):
-    """An API; form: that of its answers."""
-
-    form: Any
-
-    def body(self, server: EmbeddingServer, texts: Sequence[str]) -> dict[str, Any]:
-        """The request for the embeddings of texts."""
-
-    def embeddings(self, answer: Any, count: int) -> list[Numbers]:
-        """The embeddings of so many texts, in the texts' order; raises TransientStepError."""
-
-
 class _Embedding(Struct, frozen=True):
     index: int
     embedding: Numbers
@@ -43,36 +28,6 @@ class _Embedding(Struct, frozen=True):
 
 class _Embeddings(Metered, frozen=True, kw_only=True):
     data: list[_Embedding]
-
-
-class OpenAIEmbeddings:
-    """OpenAI's `/embeddings`; see `EmbeddingApi`."""
-
-    form: Any = _Embeddings
-
-    def body(self, server: EmbeddingServer, texts: Sequence[str]) -> dict[str, Any]:
-        # Numbers are what all servers send unless asked otherwise, and not all take the field.
-        encoding = {"encoding_format": "base64"} if server.encoding == "base64" else {}
-        return {"model": server.model, "input": list(texts), **encoding, **_dimensions(server)}
-
-    def embeddings(self, answer: Any, count: int) -> list[Numbers]:
-        return by_index(((each.index, each.embedding) for each in answer.data), count)
-
-
-class TEIEmbeddings:
-    """`/embed` of Hugging Face's text-embeddings-inference; see `EmbeddingApi`."""
-
-    form: Any = list[list[float]]
-
-    def body(self, server: EmbeddingServer, texts: Sequence[str]) -> dict[str, Any]:
-        return {"inputs": list(texts), "normalize": True, **_dimensions(server)}
-
-    def embeddings(self, answer: Any, count: int) -> list[Numbers]:
-        return by_index(enumerate(answer), count)
-
-
-EMBEDDING_APIS: dict[str, EmbeddingApi] = {"openai": OpenAIEmbeddings(), "tei": TEIEmbeddings()}
-"""The APIs by the names that tables have for them."""
 
 
 def vector_of(numbers: Numbers) -> Vector:
@@ -94,10 +49,6 @@ def _unpacked(text: str) -> Any:
         ) from None
 
 
-def _dimensions(server: EmbeddingServer) -> dict[str, Any]:
-    return {"dimensions": server.dimensions} if server.dimensions else {}
-
-
 class ServedEmbedder:
     """A model that a server runs; see `Embedder`.
 
@@ -109,7 +60,6 @@ class ServedEmbedder:
     def __init__(self, server: EmbeddingServer, identity: str, limiter: RateLimiter) -> None:
         self._server = server
         self.identity = identity
-        self._api = EMBEDDING_APIS[server.api]
         self._calls = ServerCalls(server, limiter)
         self._recent: RecentResults[str, Vector] = RecentResults()
         self._dimensions = server.dimensions
@@ -148,14 +98,26 @@ class ServedEmbedder:
         return vectors
 
     def _made(self, sent: list[str]) -> dict[str, Vector]:
-        answer = self._calls.ask(self._api.body(self._server, sent), self._api.form, sent)
-        vectors = [vector_of(each) for each in self._api.embeddings(answer, len(sent))]
+        vectors = list(map(vector_of, self._asked(sent)))
         for vector in vectors:
             self._check(len(vector))
         made = dict(zip(sent, vectors, strict=True))
         # At once, and not when all requests are answered: what was paid is kept where another one fails.
         self._recent.keep(made, MOST_EMBEDDINGS)
         return made
+
+    def _asked(self, texts: list[str]) -> Sequence[Numbers]:
+        """The embeddings that the server answers, in the texts' order."""
+        server = self._server
+        dimensions = {"dimensions": server.dimensions} if server.dimensions else {}
+        if server.api == "tei":
+            body = {"inputs": texts, "normalize": True, **dimensions}
+            return by_index(enumerate(self._calls.ask(body, list[list[float]], texts)), len(texts))
+        # Numbers are what all servers send unless asked otherwise, and not all take the field.
+        encoding = {"encoding_format": "base64"} if server.encoding == "base64" else {}
+        body = {"model": server.model, "input": texts, **encoding, **dimensions}
+        answer = self._calls.ask(body, _Embeddings, texts)
+        return by_index(((each.index, each.embedding) for each in answer.data), len(texts))
 
     def _check(self, dimensions: int) -> None:
         """Raises BlockedError where an embedding has another length than was asked for or than those before."""

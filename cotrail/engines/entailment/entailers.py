@@ -3,31 +3,23 @@
 import hashlib
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import Annotated, ClassVar
 
 from msgspec import Meta, Struct
 
 from cotrail.common.optional_packages import Library
 from cotrail.common.structs import canonical
+from cotrail.common.toml_files import read_toml
 from cotrail.core.ports.encoders import ENTAILER, Entailer, EntailmentPair, entailed
 from cotrail.core.ports.language_model import LanguageModel, Profile
 from cotrail.core.questions import Paragraph
 from cotrail.core.results import Entailed
-from cotrail.engines.engine_catalogue import (
-    BuiltIn,
-    EngineCatalogue,
-    FolderTable,
-    Prompted,
-    ScriptTable,
-    each_once,
-    probabilities,
-)
+from cotrail.engines import engine_catalogue
 from cotrail.engines.entailment.labels import Label
 from cotrail.engines.language_models.result import shares
 from cotrail.engines.model_folders import folder_digest, hugging_face_folder
 from cotrail.engines.script_files import ScriptedEngine
-
-# Scripted entailer: returns the judgements of a script.
 
 Probability = Annotated[float, Meta(ge=0, le=1)]
 
@@ -87,18 +79,7 @@ class ScriptedEntailer(ScriptedEngine[EntailmentScript]):
 CHOICES = (" True", " Neither", " False")
 """The answers for entailment, neutral and contradiction."""
 
-_OSLO = "Oslo\nOslo is the capital of Norway. It lies at the head of the Oslofjord."
-_CORVIN = "Corvin\nA corvin is a small boat with one sail, used by the fishermen of the Amber Sea."
-_TRAIN = "The Night Train\nThe Night Train is a novel of 1931 by the Danish writer Else Krag."
-
-EXAMPLES = (
-    (_TRAIN, "The Night Train is a film.", " False"),
-    (_CORVIN, "A corvin has one sail.", " True"),
-    (_OSLO, "Oslo was founded by a king.", " Neither"),
-    (_OSLO, "Oslo is the capital of Sweden.", " False"),
-    (_CORVIN, "Corvins are painted blue.", " Neither"),
-    (_OSLO, "Oslo is in Norway.", " True"),
-)
+_SHOWN = read_toml(Path(__file__).with_name("examples.toml"))
 
 FLOOR = 1e-6
 """Lower bound of a probability without a premise; it limits what an unlikely answer can gain by a premise."""
@@ -114,7 +95,7 @@ class PromptedEntailer:
     def judge(self, pairs: Sequence[EntailmentPair]) -> list[Entailed]:
         """See `Entailer`; raises Interrupted as well."""
         texts = [(pair.premise.statement, pair.hypothesis) for pair in pairs]
-        judgements = each_once(self._judge, texts)
+        judgements = engine_catalogue.each_once(self._judge, texts)
         return [judgements[pair] for pair in texts]
 
     def _judge(self, pair: tuple[str, str]) -> Entailed:
@@ -123,23 +104,23 @@ class PromptedEntailer:
         return entailed(*shares([with_it / max(without, FLOOR) for with_it, without in likely]))
 
     def _probabilities(self, premise: str, hypothesis: str) -> tuple[float, ...]:
-        return probabilities(self._model, lambda text: _prompt(text, hypothesis), premise, CHOICES)
+        return engine_catalogue.probabilities(self._model, lambda text: _prompt(text, hypothesis), premise, CHOICES)
 
 
 def _prompt(premise: str, hypothesis: str) -> str:
-    examples = [f"{_question(text, claim)}{answer}\n\n" for text, claim, answer in EXAMPLES]
-    return "".join(examples) + _question(premise, hypothesis)
+    examples = (
+        (_SHOWN["premises"][each["premise"]], each["hypothesis"], each["answer"]) for each in _SHOWN["examples"]
+    )
+    shown = (f"{_question(text, claim)}{answer}\n\n" for text, claim, answer in examples)
+    return "".join(shown) + _question(premise, hypothesis)
 
 
 def _question(premise: str, hypothesis: str) -> str:
     return f"{premise}\nQuestion: {hypothesis} True, False, or Neither?\nAnswer:"
 
 
-class Transformers(FolderTable, frozen=True, tag="transformers"):
-    """A classifier that transformers saved.
-
-    labels: the meaning of its outputs, where its configuration doesn't give it.
-    """
+class Transformers(engine_catalogue.FolderTable, frozen=True, tag="transformers"):
+    """A classifier that transformers saved; labels: the meaning of its outputs, if its configuration lacks it."""
 
     library: ClassVar[Library] = ("transformers", "evidence")
 
@@ -159,25 +140,25 @@ class Transformers(FolderTable, frozen=True, tag="transformers"):
         return TransformersEntailer(self.path, identity, profile, self.labels)
 
 
-class ScriptedEntailerTable(ScriptTable, frozen=True, tag="scripted"):
+class ScriptedEntailerTable(engine_catalogue.ScriptTable, frozen=True, tag="scripted"):
     """A scripted entailer; path: its script."""
 
     scripted = ScriptedEntailer
 
 
-def _published(model: str) -> BuiltIn[Entailer]:
+def _published(model: str) -> engine_catalogue.BuiltIn[Entailer]:
     """A classifier by Nie et al. (2020), whose outputs its description explains, and its configuration doesn't."""
     labels = ("entailment", "neutral", "contradiction")
-    return BuiltIn(partial(hugging_face_folder, f"ynie/{model}"), Transformers, {"labels": labels})
+    return engine_catalogue.BuiltIn(partial(hugging_face_folder, f"ynie/{model}"), Transformers, {"labels": labels})
 
 
-ENTAILERS: EngineCatalogue[Entailer] = EngineCatalogue(
+ENTAILERS: engine_catalogue.EngineCatalogue[Entailer] = engine_catalogue.EngineCatalogue(
     kind=ENTAILER.kind,
     tables=Transformers | ScriptedEntailerTable,
     built_in={
         "albert-xxlarge-anli": _published("albert-xxlarge-v2-snli_mnli_fever_anli_R1_R2_R3-nli"),
         "roberta-large-anli": _published("roberta-large-snli_mnli_fever_anli_R1_R2_R3-nli"),
-        "prompted": Prompted((_prompt("premise", "hypothesis"), CHOICES), PromptedEntailer),
+        "prompted": engine_catalogue.Prompted((_prompt("premise", "hypothesis"), CHOICES), PromptedEntailer),
     },
 )
 """The paper uses the first of the built-in ones."""

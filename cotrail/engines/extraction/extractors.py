@@ -15,8 +15,6 @@ from cotrail.engines.model_folders import hugging_face_folder
 from cotrail.engines.script_files import ScriptedEngine
 from cotrail.errors import StepError
 
-# Scripted extractor: returns the answers of a script.
-
 
 class ScriptedAnswer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An answer, which is a piece of the paragraph's text, and the confidence in it."""

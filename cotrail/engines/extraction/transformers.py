@@ -101,7 +101,6 @@ def squad_input(tokenizer: Any, limit: int, question: str, text: str, *, tells_p
 
 
 def _pair_tokens(tokenizer: Any, one: str, other: str) -> list[int]:
-    """The tokens of a pair with their marks."""
     # Lists of one: of two strings, transformers takes an empty second one for none and leaves out its mark.
     (tokens,) = tokenizer([one], [other])["input_ids"]
     return list(tokens)
@@ -130,7 +129,8 @@ class TransformersExtractor(DeviceReader[Asked, Extracted]):
     """
 
     def __init__(self, path: Path, identity: str, profile: Profile) -> None:
-        self._is_dpr = _model_type(path) == "dpr"
+        with loading("transformers", path):
+            self._is_dpr = AutoConfig.from_pretrained(path, local_files_only=True).model_type == "dpr"
         kind: Any = DPRReader if self._is_dpr else AutoModelForQuestionAnswering
         self._model, self._tokenizer = load(kind, path, "reader")
         if not self._tokenizer.is_fast:
@@ -186,8 +186,3 @@ def _extracted(
     null = starts[reader_input.null] + ends[reader_input.null]
     confidence = rounded(score - null if relevance is None else relevance, DECIMALS)
     return Extracted(text=text[start:end], confidence=confidence, start=start, end=end)
-
-
-def _model_type(path: Path) -> str:
-    with loading("transformers", path):
-        return str(AutoConfig.from_pretrained(path, local_files_only=True).model_type)

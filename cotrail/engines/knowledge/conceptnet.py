@@ -30,13 +30,6 @@ COLUMNS = 5
 _ENGLISH = b"/c/en/"
 _RELATION = b"/r/"
 
-# Words may be related in several senses; the greatest weight counts.
-_SCHEMA = """
-CREATE TABLE edges (
-    start TEXT, end TEXT, relation TEXT, weight REAL, PRIMARY KEY (start, end, relation)
-) WITHOUT ROWID;
-CREATE TABLE forms (form TEXT, base TEXT, PRIMARY KEY (form, base)) WITHOUT ROWID;
-"""
 _EDGE = """
 INSERT INTO edges VALUES (?, ?, ?, ?)
 ON CONFLICT (start, end, relation) DO UPDATE SET weight = max(weight, excluded.weight)
@@ -61,7 +54,7 @@ def build_conceptnet(
     """
     counts = Counter(assertions=0, skipped_in_other_languages=0, skipped_of_other_relations=0)
     digest = database.Digest()
-    with database.drafted(folder, _SCHEMA) as draft:
+    with database.drafted(folder, "conceptnet") as draft:
         draft.executemany(_EDGE, digest.passing(_edges(paths, counts, on_progress)))
         draft.execute(_FILL_FORMS)
         if not counts["assertions"]:
@@ -96,9 +89,6 @@ def _edge(relation: str, columns: Sequence[bytes], place: str) -> Edge:
 
 # Relations between the words of two texts.
 
-VERSION = 1
-"""Version of the look-up; another version finds other sentences."""
-
 _FORMS = "SELECT form, base FROM forms WHERE form IN (SELECT value FROM json_each(?))"
 
 # This join order makes each pair one look-up by the primary key, however many relations a word has.
@@ -108,16 +98,10 @@ CROSS JOIN edges ON start = starts.value AND end = ends.value
 """
 
 
-class ConceptNet:
+class ConceptNet(database.BuiltSource):
     """Relations of a word of the premise (`text`) with one of the hypothesis (`other`), in either direction."""
 
-    def __init__(self, folder: Path) -> None:
-        self._database = database.Database(folder)
-
-    @property
-    def revision(self) -> str:
-        """The version of the look-up, and the digest of the database."""
-        return f"conceptnet-{VERSION}:{self._database.about.digest}"
+    name = "conceptnet"
 
     def lookup(self, text: str, other: str) -> tuple[Hit, ...]:
         """A sentence for each assertion on a word of each text; the weight is the score."""

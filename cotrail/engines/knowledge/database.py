@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, ClassVar, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
@@ -141,12 +141,12 @@ class Digest:
 
 
 @contextmanager
-def drafted(folder: Path, schema: str, *, extends: bool = False) -> Iterator[sqlite3.Connection]:
+def drafted(folder: Path, source: str, *, extends: bool = False) -> Iterator[sqlite3.Connection]:
     """A database to fill, which replaces the folder's when the block ends without an error.
 
     Until then, and after an error or a `kill -9`, the former database stays as it is and can be read.
-    extends: begin with the content of the former database, if there is one. Raises InputError where the folder can't be
-        written, or another process is building in it.
+    source: the one whose tables it has. extends: begin with the content of the former database, if there is one.
+    Raises InputError where the folder can't be written, or another process is building in it.
     """
     draft = folder / DRAFT_NAME
     try:
@@ -155,7 +155,7 @@ def drafted(folder: Path, schema: str, *, extends: bool = False) -> Iterator[sql
         with exclusive_folder(folder, busy):
             draft.unlink(missing_ok=True)
             try:
-                with closing(_begun(folder, schema, extends=extends)) as connection:
+                with closing(_begun(folder, source, extends=extends)) as connection:
                     yield connection
                     connection.commit()
                 _place(draft, folder)
@@ -207,6 +207,24 @@ class Database:
             return self._connection.execute(query, bound).fetchall()
 
 
+class BuiltSource:
+    """What a knowledge source with a database has in common with others; see `Knowledge`.
+
+    name: the source's; version: that of its look-up, another one of which finds other sentences.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+
+    def __init__(self, folder: Path) -> None:
+        self._database = Database(folder)
+
+    @property
+    def revision(self) -> str:
+        """The version of the look-up, and the digest of the database."""
+        return f"{self.name}-{self.version}:{self._database.about.digest}"
+
+
 def unusable(folder: Path, reason: object) -> InputError:
     """The error for a database that is there and can't be read."""
     file = folder / FILE_NAME
@@ -218,7 +236,7 @@ def is_built(folder: Path) -> bool:
     return (folder / FILE_NAME).is_file()
 
 
-def _begun(folder: Path, schema: str, *, extends: bool) -> sqlite3.Connection:
+def _begun(folder: Path, source: str, *, extends: bool) -> sqlite3.Connection:
     if extends and is_built(folder):
         # A copy, as the file itself is mapped by processes that read it and may never change.
         shutil.copyfile(folder / FILE_NAME, folder / DRAFT_NAME)
@@ -226,7 +244,7 @@ def _begun(folder: Path, schema: str, *, extends: bool) -> sqlite3.Connection:
     # A draft that fails is deleted, so that it needs no journal.
     for pragma in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{CACHE_KIB}"):
         connection.execute(f"PRAGMA {pragma}")
-    connection.executescript(_ABOUT + schema)
+    connection.executescript(_ABOUT + Path(__file__).with_name(f"{source}.sql").read_text("utf-8"))
     return connection
 
 

@@ -13,7 +13,7 @@ from cotrail.common.optional_packages import install
 from cotrail.common.toml_files import read_toml
 from cotrail.core.ports.retriever import Sentence, ranked
 from cotrail.core.questions import Hit
-from cotrail.engines.knowledge.database import About, Database, Digest, drafted, finish, lines
+from cotrail.engines.knowledge.database import About, BuiltSource, Database, Digest, drafted, finish, lines
 from cotrail.engines.knowledge.words import Bases, capitalized, differ, terms
 from cotrail.errors import InputError
 
@@ -29,11 +29,6 @@ _SPAN = 100_000_000
 def synset_id(letter: bytes, offset: bytes) -> int:
     """The number of the synset at an offset of a part of speech's file; letter: WordNet's for the part of speech."""
     return _LETTERS[letter] * _SPAN + int(offset)
-
-
-def speech_of(synset: int) -> int:
-    """The part of speech of a synset, by its number."""
-    return synset // _SPAN
 
 
 # WordNet's database files, which every distribution has; wndb(5WN) and morphy(7WN) describe them.
@@ -118,12 +113,6 @@ def _pointer(symbol: bytes, offset: bytes, letter: bytes, words: bytes) -> Point
 LINKS = {"@": "above", "@i": "above", "#m": "whole", "#s": "whole", "#p": "whole"}
 """Relations between synsets that are kept: hypernyms (of kinds and instances) and holonyms."""
 
-_SCHEMA = """
-CREATE TABLE senses (lemma TEXT, synset INTEGER, written TEXT, PRIMARY KEY (lemma, synset)) WITHOUT ROWID;
-CREATE TABLE irregular (form TEXT, speech INTEGER, base TEXT, PRIMARY KEY (form, speech, base)) WITHOUT ROWID;
-CREATE TABLE links (source INTEGER, kind TEXT, target INTEGER, PRIMARY KEY (source, kind, target)) WITHOUT ROWID;
-CREATE TABLE antonyms (lemma TEXT, other TEXT, PRIMARY KEY (lemma, other)) WITHOUT ROWID;
-"""
 _ADD_SENSES = "INSERT OR IGNORE INTO senses VALUES (?, ?, ?)"
 _ADD_IRREGULAR = "INSERT OR IGNORE INTO irregular VALUES (?, ?, ?)"
 _ADD_LINKS = "INSERT OR IGNORE INTO links VALUES (?, ?, ?)"
@@ -132,7 +121,7 @@ _ADD_ANTONYMS = "INSERT OR IGNORE INTO antonyms VALUES (?, ?)"
 
 def build_wordnet(files: Path, folder: Path) -> About:
     """Builds the folder's database from WordNet's files, which are in another folder."""
-    with drafted(folder, _SCHEMA) as draft:
+    with drafted(folder, "wordnet") as draft:
         digest = Digest()
         by_id = {synset.id: synset for synset in synsets(files)}
         draft.executemany(_ADD_IRREGULAR, digest.passing(irregular(files)))
@@ -181,7 +170,7 @@ def senses(database: Database, terms: Sequence[str]) -> dict[str, Senses]:
     forms = _forms(database, terms)
     synsets: dict[tuple[str, int], set[int]] = defaultdict(set)
     for lemma, synset in database.rows(_SENSES, sorted({base for bases in forms.values() for base in bases})):
-        synsets[lemma, speech_of(synset)].add(synset)
+        synsets[lemma, synset // _SPAN].add(synset)
     senses_by_term: dict[str, Senses] = {}
     for (term, speech), bases in forms.items():
         for base in bases:
@@ -206,9 +195,6 @@ def _regular(term: str, endings: Sequence[str]) -> set[str]:
     pairs = (ending.split(":") for ending in endings)
     return {term.removesuffix(old) + new for old, new in pairs if term.endswith(old)}
 
-
-VERSION = 1
-"""Version of the look-up; another version finds other sentences."""
 
 MOST_LEVELS = 4
 """The most steps between a word and its hypernym; beyond are words like "object", which is a hypernym of everything."""
@@ -254,16 +240,10 @@ class _Related(Struct, frozen=True):
     steps: int
 
 
-class WordNet:
+class WordNet(BuiltSource):
     """Relations of a word of the premise (`text`) with one of the hypothesis (`other`), in all their senses."""
 
-    def __init__(self, folder: Path) -> None:
-        self._database = Database(folder)
-
-    @property
-    def revision(self) -> str:
-        """The version of the look-up, and the digest of the database."""
-        return f"wordnet-{VERSION}:{self._database.about.digest}"
+    name = "wordnet"
 
     def lookup(self, text: str, other: str) -> tuple[Hit, ...]:
         """A sentence for each relation of two words, the closest first; distinct are only words without any other

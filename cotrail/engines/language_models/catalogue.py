@@ -20,7 +20,7 @@ from cotrail.engines.language_models.endpoint import Api, ContextLength, Endpoin
 from cotrail.engines.language_models.model_files import check_gguf, check_template, files_lack
 from cotrail.engines.language_models.oracle import oracle_script
 from cotrail.engines.language_models.providers import PROVIDERS, provided
-from cotrail.engines.language_models.scripted import Script, ScriptedModel
+from cotrail.engines.language_models.scripted import POLICY, Policy, Script, ScriptedModel
 from cotrail.engines.language_models.served.capabilities import endpoint_lacks
 from cotrail.engines.language_models.thinking import Thinking
 from cotrail.engines.model_folders import check_pretrained, model_identity, weights_digest
@@ -35,11 +35,9 @@ from cotrail.engines.models_file import (
     usable,
 )
 from cotrail.engines.rate_limits import ProcessLimiter
-from cotrail.engines.script_files import read_script
+from cotrail.engines.script_files import read_script, script_digest
 from cotrail.engines.server_address import VariableName
 from cotrail.errors import InputError, NotInstalledError, UnknownNameError
-
-# SmolLM2-135M, the built-in model: a GGUF file inside a wheel.
 
 
 def smollm2_path() -> Path:
@@ -224,7 +222,7 @@ class ScriptedModelTable(EngineTable, frozen=True, tag="scripted"):
     served: ClassVar[bool] = True
 
     def identity(self, name: str) -> str:
-        return model_identity(name, read_script(self.path, Script).digest)
+        return model_identity(name, script_digest(read_script(self.path, Script)))
 
     def lacks(self, capability: Capability) -> str | None:  # noqa: ARG002 - a script may write anything
         return None
@@ -237,7 +235,7 @@ class Oracle(ScriptedModelTable, frozen=True, tag="oracle"):
     """MuSiQue's gold chains as a script; path: a file of MuSiQue; see `ModelEngine`."""
 
     def identity(self, name: str) -> str:
-        return model_identity(name, oracle_script(self.path).digest)
+        return model_identity(name, script_digest(oracle_script(self.path)))
 
     def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002 - both mean the same here
         return ScriptedModel(oracle_script(self.path), name)
@@ -324,6 +322,8 @@ def find_model(path: Path, name: str) -> ModelSpec:
 
     Raises UnknownNameError, and InputError where its table is malformed.
     """
+    if name == POLICY:
+        return ModelSpec(name=POLICY, engine=Policy())
     specs = catalogue(path)
     if name not in specs and (table := provided(name)) is not None:
         return ModelSpec(name=name, engine=msgspec.convert(table, _Engines))

@@ -18,8 +18,8 @@ from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from cotrail.core.generation import Capability
-from cotrail.core.prompts import Prompt, Span, Text, Turn, quoted_spans
-from cotrail.engines.language_models.thinking import Segment, control_pattern, spans_of
+from cotrail.core.prompts import Prompt, Text, Turn, quoted_spans
+from cotrail.engines.language_models.thinking import Segment, control_pattern, divided_at, spans_of
 from cotrail.errors import InputError, StepError
 
 TODAY = datetime(2024, 7, 26)
@@ -77,7 +77,7 @@ class ChatTemplate:
         messages = [_each_text(_message(turn), hide) for turn in prompt.turns]
         quoted = quoted_spans(prompt.turns, spans_of(self._controls))
         for message, turn, spans in zip(messages, prompt.turns, quoted, strict=True):
-            message["content"] = _each_span(turn.text, spans, hide)
+            message["content"] = "".join(hide(part) if at else part for part, at in divided_at(turn.text, spans))
         if prompt.continues_last_turn:
             messages[-1]["content"] += end
         text = self._render(messages, _each_text(prompt.functions, hide), opens=not prompt.continues_last_turn)
@@ -164,15 +164,6 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
-def _each_span(text: str, spans: Iterable[Span], change: Callable[[str], str]) -> str:
-    """The text with these parts of it changed."""
-    parts, place = list[str](), 0
-    for start, end in spans:
-        parts += [text[place:start], change(text[start:end])]
-        place = end
-    return "".join([*parts, text[place:]])
-
-
 def _up_to(end: str, text: str) -> str:
     before, marker, _ = text.rpartition(end)
     if not marker:
@@ -196,11 +187,7 @@ def _segments(text: str, controls: Mapping[str, str]) -> list[Segment]:
 def divided(turn: Turn, controls: re.Pattern[str]) -> list[Segment]:
     """The segments of plain text."""
     (spans,) = quoted_spans((turn,), spans_of(controls))
-    text, place, segments = turn.text, 0, list[Segment]()
-    for start, end in spans:
-        segments += [Segment(text[place:start]), Segment(text[start:end], plain=True)]
-        place = end
-    return [*segments, Segment(text[place:])]
+    return [Segment(part, plain=at) for part, at in divided_at(turn.text, spans)]
 
 
 def named_controls(turns: Iterable[Turn], stop: Iterable[str], controls: re.Pattern[str]) -> set[str]:

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from cotrail.core.structured_output import Form
-from cotrail.engines.language_models.thinking import Marks, control_pattern
+from cotrail.engines.language_models.thinking import Marks, control_pattern, divided_at, spans_of
 from cotrail.engines.language_models.worker_thoughts import ThinkingText
 
 _OPTIONS: dict[str, Any] = {
@@ -91,8 +91,7 @@ def _json(schema: str) -> str:
 
 def _literal(text: str, own_tokens: Mapping[str, int]) -> str:
     """A text in a grammar, which may be written in pieces of words or in tokens of its own."""
-    pieces, place = [], 0
-    for match in control_pattern(own_tokens).finditer(text):
-        pieces += [json.dumps(text[place : match.start()]), f"(<[{own_tokens[match[0]]}]> | {json.dumps(match[0])})"]
-        place = match.end()
-    return " ".join(piece for piece in [*pieces, json.dumps(text[place:])] if piece != '""')
+    parts = divided_at(text, spans_of(control_pattern(own_tokens))(text))
+    return " ".join(
+        f"(<[{own_tokens[each]}]> | {json.dumps(each)})" if at else json.dumps(each) for each, at in parts if each
+    )

@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from cotrail.common.json_files import decode, lines
+from cotrail.common.toml_files import read_toml
 from cotrail.engines.language_models.scripted import Script, ScriptedQuestion
 from cotrail.errors import DatasetError
 
@@ -57,8 +58,6 @@ def _gold(line: _MuSiQueQuestion, place: str) -> ScriptedQuestion:
 
 
 def _filled(question: str, answers: tuple[str, ...]) -> str:
-    """A hop's question with the answers of earlier hops filled in; a reference to no earlier hop stays."""
-
     def answer(reference: re.Match[str]) -> str:
         number = int(reference[1])
         return answers[number - 1] if 1 <= number <= len(answers) else reference[0]
@@ -75,47 +74,17 @@ LONGEST_FORM = 400
 
 A longer one counts as of no known form: the time that some of the forms take grows with a power of the length."""
 
-_SHORT = rf"\A(?=.{{0,{LONGEST_FORM}}}\Z)"
-_BE = "(?P<be>is|are|was|were)"
-_WH = "(?:whom?|what|which)"
-_SPOT = "(?:where|when|(?:in )?(?:what|which) (?:year|month|century|city|town|county|state|province|country|continent))"
-_DONE = r"(?:\w+ed|born|held|built|found|made|written)"
-_TO = "(?:of|in|into|from|at|on|for|by|with|to|after|as)"
-_KIND = r"(?:what|which) (?P<kind>(?!(?:do|does|did)\b)[a-z]+(?: (?!(?:do|does|did)\b)[a-z]+){0,3}?)"
-_VERB = r"(?P<verb>is|are|was|were|has|had|\w+ed|borders|owns|plays|won|wrote|made|sang|built|became|led|holds|held)"
-_DID = r"(?P<did>do|does|did) (?P<subject>(?-i:[A-Z]\S*(?: (?:(?:of|the|and) )?[A-Z]\S*)*))"
+_TABLE = read_toml(Path(__file__).with_suffix(".toml"))
 
-_FORMS = tuple(
-    (re.compile(rf"{_SHORT}(?:{pattern})", re.IGNORECASE), form)
-    for pattern, form in (
-        (r"how many (?P<what>(?:(?! (?:do|does|did) ).)+? (?:is|are|was|were|has|have|had) .+)", "{answer} {what}"),
-        (
-            rf"(?:where|{_WH}.*?) {_BE} (?P<what>.+?) (?P<tail>(?:(?:part|{_DONE}) )?{_TO})",
-            "{what} {be} {tail} {answer}",
-        ),
-        (rf"{_SPOT} {_BE} (?P<what>.+) (?P<done>{_DONE})", "{what} {be} {done} in {answer}"),
-        (rf"(?:where|when) {_BE} (?P<what>.+)", "{what} {be} in {answer}"),
-        (rf"{_WH} {_BE} (?P<what>.+)", "{what} {be} {answer}"),
-        (rf"(?P<what>.+) {_BE} {_WH}", "{what} {be} {answer}"),
-        (rf"(?:{_SPOT}|{_WH}.*?) {_DID} (?P<what>.+ {_TO})", "{subject} {did} {what} {answer}"),
-        (rf"{_SPOT} {_DID} (?P<what>.+)", "{subject} {did} {what} in {answer}"),
-        (rf"{_WH}.*? {_DID} (?P<what>.+)", "{subject} {did} {what} {answer}"),
-        (r"who (?!(?:do|does|did)\b)(?P<what>.+)", "{answer} {what}"),
-        (rf"{_KIND} {_VERB} (?P<what>.+)", "the {kind} that {verb} {what} is {answer}"),
-        (r"(?P<what>(?!.*\b(?:who|whom|what|which|where|when|how|why)\b).+)", "{what} {answer}"),
-    )
-)
-"""Patterns that turn a plain question into a statement: the first match counts."""
 
-_RELATIONS = (
-    (
-        re.compile(rf"{_SHORT}(?:(?:applies|shares|follows|has|replaces|contains|depicts) .+|follows|replaces)"),
-        "{subject} {relation} {answer}",
-    ),
-    (re.compile(rf"{_SHORT}(?:instance|member) of.*"), "{subject} is {article} {relation} {answer}"),
-    (re.compile(rf"{_SHORT}(?:part of|in .+|{_DONE}.*|.+ by)"), "{subject} is {relation} {answer}"),
-)
-"""The same for a relation, which is the label of a Wikidata property: a verb, a participle or otherwise a noun."""
+def _whole(pattern: str) -> str:
+    for name, part in _TABLE["parts"].items():
+        pattern = pattern.replace(f"%{name}%", part)
+    return rf"\A(?=.{{0,{LONGEST_FORM}}}\Z)(?:{pattern})"
+
+
+_FORMS = tuple((re.compile(_whole(each["pattern"]), re.IGNORECASE), each["form"]) for each in _TABLE["questions"])
+_RELATIONS = tuple((re.compile(_whole(each["pattern"])), each["form"]) for each in _TABLE["relations"])
 
 
 def statement(question: str, answer: str) -> str:

@@ -91,7 +91,6 @@ class _Room(Struct, frozen=True):
 
     @property
     def limit(self) -> int:
-        """The most tokens of a prompt."""
         return self.context - self.reserved
 
     def fits(self, prompt: Prompt) -> bool:
@@ -160,19 +159,14 @@ def _with_demonstrations(prompt: Prompt, room: _Room) -> Prompt:
     left = room.limit - room.tokens(kept(0))
     if prompt.drop == "last":
         number = _most(sizes, left, lambda number: room.fits(kept(number)))
-        return kept(number if number == loaded else _even(number))
+        # Whatever follows the demonstrations is read again when their number changes; in steps of two that happens half
+        # as often, and the prefix cache hits more.
+        return kept(number if number == loaded or number <= 1 else number - number % 2)
     number = _added_up(reversed(sizes), left)
     # What stands between the parts takes its tokens all the same, and the answer needs one.
     while number and room.tokens(kept(number)) >= room.context:
         number -= 1
     return kept(number)
-
-
-def _even(number: int) -> int:
-    """The number of demonstrations to keep where `number` fit."""
-    # Whatever follows the demonstrations is read again when their number changes; in steps of two that happens half as
-    # often, and the prefix cache hits more.
-    return number if number <= 1 else number - number % 2
 
 
 def _with_pieces(prompt: Prompt, room: _Room) -> Prompt:
@@ -211,7 +205,6 @@ def _check_one_fits(prompt: Prompt, room: _Room) -> None:
 
 
 def _added_up(sizes: Iterable[int], room: int) -> int:
-    """The number of parts, from the front, whose sizes add up to no more than the room."""
     return sum(total <= room for total in accumulate(sizes))
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from genai_prices.types import ModelPrice as PublishedPrice
     from genai_prices.types import TieredPrices
 
-# Prices of hosted models: those of their tables in `models.toml`, or else the published ones as of a day.
-
 PACKAGE = "genai-prices"
 
 BATCH = Decimal("0.5")
@@ -73,7 +71,6 @@ def _published(endpoint: Endpoint, at: datetime, *, batch: bool) -> ModelPrice |
 
 
 def _rates(price: "PublishedPrice", above: int, factor: Decimal) -> Rates:
-    """The rates of prompts of more tokens than `above`."""
     fresh = _at(price.input_mtok, above)
     return Rates(
         above=above,
@@ -97,7 +94,6 @@ def _at(price: "Decimal | TieredPrices | None", above: int, otherwise: Decimal =
 
 
 def _decimal(price: float) -> Decimal:
-    """The number as it was written."""
     return Decimal(str(price))
 
 
@@ -130,7 +126,6 @@ class Provider(Struct, frozen=True, kw_only=True):
 
 PROVIDERS = msgspec.convert(read_toml(Path(__file__).with_name("providers.toml")), dict[str, Provider])
 """All providers by name."""
-
 
 CACHE_MARKED = ("gpt-5.6", "gpt-5.7", "gpt-5.8", "gpt-5.9", "gpt-6", "gpt-7")
 """OpenAI's models that cache prompts up to marks in them; to others such a mark is an unknown field."""

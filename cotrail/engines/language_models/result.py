@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
+from msgspec.structs import asdict
+
 from cotrail.common.printable_text import storable
 from cotrail.core.calls import Call
 from cotrail.core.generation import Ended
@@ -10,8 +12,6 @@ from cotrail.core.results import Generated
 from cotrail.engines.language_models.thinking import NO_THOUGHT, Thought
 from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.errors import PromptTooLongError, StepError
-
-# Probabilities of several continuations, as all engines compute them: by their first tokens.
 
 
 def first_tokens(encode: Callable[[str], list[int]], text: str, choices: Sequence[str]) -> list[int]:
@@ -79,17 +79,9 @@ def generated(
         first_demonstration=packed.first_demonstration,
         cuts=packed.cuts,
         prompt_digest=packed.digest,
-        prompt_tokens=tokens.prompt,
-        cached_prompt_tokens=tokens.cached,
-        generated_tokens=tokens.generated,
-        drafted_tokens=tokens.drafted,
-        accepted_tokens=tokens.accepted,
         thoughts=storable(thought.text),
         thoughts_are=thought.kind,
-        thought_tokens=tokens.thought,
         carried=storable(thought.carried),
-        cache_written_tokens=tokens.cache_written,
-        estimated=tokens.estimated,
         served_by=storable(served_by),
-        thought_estimated=tokens.thought_estimated,
+        **asdict(tokens),
     )

@@ -7,24 +7,26 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
 from threading import Event
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from cotrail.common.optional_packages import Library
 from cotrail.core.answer_extraction import OPENING, YES_OR_NO
-from cotrail.core.calls import split_calls
-from cotrail.core.generation import Ended, before_stop
+from cotrail.core.calls import Call, split_calls
+from cotrail.core.generation import Capability, Ended, before_stop
 from cotrail.core.ports.cancellation import Cancellation, Interrupted
-from cotrail.core.ports.language_model import GenerationRequest
+from cotrail.core.ports.language_model import GenerationRequest, LanguageModel, Profile
 from cotrail.core.prompts import Prompt, Text, Written
 from cotrail.core.questions import Paragraph, title_question
 from cotrail.core.results import Generated
 from cotrail.engines.language_models.packing import pack
-from cotrail.engines.language_models.result import check_fits, shares
-from cotrail.engines.language_models.stop_conditions import kept, stop_condition
+from cotrail.engines.language_models.result import check_fits, generated, shares
+from cotrail.engines.language_models.stop_conditions import kept, stop_condition, why_ended
+from cotrail.engines.language_models.token_counts import TokenCounts, count_words
 from cotrail.engines.model_folders import model_identity
 from cotrail.engines.script_files import read_script, script_digest
-from cotrail.errors import StepError, TransientStepError
+from cotrail.errors import InputError, StepError, TransientStepError
 
 FailureKind = Literal["transient", "permanent", "empty"]
 """Failure of a step at every attempt: TransientStepError, StepError, or an empty text."""
@@ -121,11 +123,6 @@ class Script(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     failures: dict[str, dict[str, FailureKind]] = {}
     probabilities: dict[str, tuple[Weight, ...]] | UnsetType = UNSET
 
-    @property
-    def digest(self) -> str:
-        """The SHA-256 of the script's content, however its file is laid out."""
-        return script_digest(self)
-
 
 class ScriptedModel:
     """Writes what the script has for a prompt's question; see `LanguageModel`. A token is a word.
@@ -136,13 +133,13 @@ class ScriptedModel:
 
     def __init__(self, source: Script | Path | Mapping[str, object], name: str | None = None) -> None:
         self._script = read_script(source, Script)
-        self.identity = model_identity(name or self._script.name, self._script.digest)
+        self.identity = model_identity(name or self._script.name, script_digest(self._script))
         self._interrupted = Event()
 
     def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:
         if self._interrupted.is_set() or (cancellation and cancellation.cancelled):
             raise Interrupted
-        packed = pack(request.prompt, _words, self._script.context, request.max_tokens)
+        packed = pack(request.prompt, count_words, self._script.context, request.max_tokens)
         question, step = self._question(request), _step(request)
         script = self._script.questions.get(question, self._script.default)
         line = "" if self._fails(question, step) else self._line(request, question, script)
@@ -163,16 +160,16 @@ class ScriptedModel:
             first_demonstration=packed.first_demonstration,
             cuts=packed.cuts,
             prompt_digest=packed.digest,
-            prompt_tokens=_words(packed.render()),
+            prompt_tokens=count_words(packed.render()),
             cached_prompt_tokens=0,
-            generated_tokens=_words(text),
+            generated_tokens=count_words(text),
             seed=None if request.sampling.sample is None else request.sampling.seed,
         )
 
     def probabilities(self, text: str, choices: Sequence[str]) -> tuple[float, ...]:
         if self._interrupted.is_set():
             raise Interrupted
-        check_fits(_words(text) + 1, self._script.context)
+        check_fits(count_words(text) + 1, self._script.context)
         weights = self._weights(text, len(choices))
         if len(weights) != len(choices):
             raise StepError(f"{self._script.name} has {len(weights)} probabilities for {len(choices)} choices")
@@ -232,7 +229,6 @@ class ScriptedModel:
 
 
 def _step(request: GenerationRequest) -> str:
-    """The step's name among a script's failures."""
     if request.sampling.sample is not None:
         return f"sample {request.sampling.sample}"
     if _asked_for_titles(request):
@@ -252,7 +248,6 @@ def _is_message(request: GenerationRequest) -> bool:
 
 
 def _messages(prompt: Prompt) -> int:
-    """The number of messages that the model wrote before."""
     return sum(isinstance(piece, Written) for piece in prompt.pieces)
 
 
@@ -273,9 +268,59 @@ def _ending(line: str, request: GenerationRequest) -> tuple[str, str, Ended, str
 
 
 def _at(number: int, messages: Sequence[str]) -> str:
-    """The message of that number, the last one again where there are too few."""
     return messages[min(number, len(messages) - 1)]
 
 
-def _words(text: str) -> int:
-    return len(text.split())
+# The model that is being trained (`cotrail.Environment`): a trainer writes its texts, step by step.
+
+POLICY = "policy"
+
+CONTEXT = 10_000_000
+"""Words that a prompt may have: the trainer knows its model's context."""
+
+
+class PolicyModel:
+    """Writes what it was given; see `LanguageModel`. Tokens are words, so that their counts are estimates."""
+
+    identity = f"{POLICY}@{'0' * 64}"
+
+    def __init__(self, text: str, calls: tuple[Call, ...] = ()) -> None:
+        self._text = text
+        self._calls = calls
+
+    def generate(self, request: GenerationRequest, cancellation: Cancellation | None = None) -> Generated:  # noqa: ARG002
+        packed = pack(request.prompt, count_words, CONTEXT, request.max_tokens)
+        text = kept(self._text, request.until, request.stop)
+        ended, stop = why_ended(self._text, request.until, request.stop, "end")
+        outside, calls = split_calls(text) if packed.tools and not self._calls else (text, self._calls)
+        counts = TokenCounts(count_words(packed.render()), 0, count_words(self._text), estimated=True)
+        return generated(packed, outside, self._text, counts, ended, stop, calls)
+
+    def probabilities(self, text: str, choices: object) -> tuple[float, ...]:  # noqa: ARG002
+        raise StepError("a model that is being trained writes texts, and says no probabilities; take another system")
+
+    def interrupt(self) -> None:
+        """See `LanguageModel`: nothing takes time."""
+
+
+class Policy(Struct, frozen=True):
+    """The engine of that model; see `ModelEngine`."""
+
+    served: ClassVar[bool] = True
+    library: ClassVar[Library] = None
+    engine_name: ClassVar[str] = POLICY
+    location: ClassVar[str] = "the trainer"
+
+    def identity(self, name: str) -> str:  # noqa: ARG002 - the weights change with each step of the training
+        return PolicyModel.identity
+
+    def check(self) -> None:
+        """See `ModelEngine`."""
+
+    def lacks(self, capability: Capability) -> str | None:
+        return "writes texts alone, and no probabilities: take another system" if capability == "scores" else None
+
+    def open(self, name: str, profile: Profile, slots: int) -> LanguageModel:  # noqa: ARG002
+        raise InputError(
+            "the model policy is the one that a trainer trains, in cotrail.Environment; name another model"
+        )

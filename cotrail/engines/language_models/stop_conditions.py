@@ -4,9 +4,8 @@ import re
 from collections.abc import Callable
 
 from cotrail.common.sentence_boundaries import SentenceStop, first_sentence
+from cotrail.core.calls import Call, split_calls
 from cotrail.core.generation import Ended, Until, before_stop
-
-# A text that is written piece by piece.
 
 
 class GrowingText:
@@ -69,6 +68,12 @@ def kept(text: str, until: Until, stop: tuple[str, ...] = ()) -> str:
             return text.strip()
         case "stop":
             return text
+
+
+def kept_beside_calls(text: str, until: Until, stop: tuple[str, ...]) -> tuple[str, tuple[Call, ...]]:
+    """What the step asked for outside of the calls of tools in a generated text, and the calls."""
+    outside, calls = split_calls(before_stop(text, stop)[0])
+    return kept(outside, until), calls
 
 
 def why_ended(text: str, until: Until, stop: tuple[str, ...], otherwise: Ended) -> tuple[Ended, str]:

@@ -2,10 +2,13 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 from msgspec import Struct
 
 from cotrail.common.structs import canonical, unusual
@@ -30,27 +33,12 @@ class Marks(Struct, frozen=True):
         return f"{LEFT_OVER}{self.closing}" if self.closing.startswith("<|start|>") else f"\n{self.closing}\n\n"
 
 
-_FINAL = "<|start|>assistant<|channel|>final<|message|>"
+_FAMILIES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("marks.toml").read_text("utf-8"))
 
-MARKS = (
-    Marks("<think>", "</think>"),  # DeepSeek-R1, Qwen3, GLM and most others
-    Marks("◁think▷", "◁/think▷"),  # Kimi
-    Marks("[THINK]", "[/THINK]"),  # Magistral
-    Marks("<thinking>", "</thinking>"),
-    Marks("<thought>", "</thought>"),  # Gemma 3 and Gemini's OpenAI layer
-    Marks("<seed:think>", "</seed:think>"),  # Seed-OSS
-    Marks("<|START_THINKING|>", "<|END_THINKING|>", nests=False),  # Command A
-    Marks("<|channel|>analysis<|message|>", _FINAL, nests=False),  # gpt-oss
-    Marks("<|channel|>commentary<|message|>", _FINAL, nests=False),  # what it says between calls of tools
-    Marks("<|channel>thought", "<channel|>", nests=False),  # Gemma 4
-)
+MARKS = msgspec.convert(_FAMILIES["marks"], tuple[Marks, ...])
 """The marks of published models."""
 
-FRAMES = (
-    *(_FINAL, "<|channel|>final<|message|>", "<|start|>assistant", "<|return|>", LEFT_OVER),  # gpt-oss
-    *("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|END_OF_TURN_TOKEN|>"),  # Command A
-    "<turn|>",  # Gemma 4
-)
+FRAMES = tuple(_FAMILIES["frames"])
 """What models write around their answers, and servers without a parser for the family pass on."""
 
 _BEFORE_QUOTED = frozenset(" \t\"'`\u201c\u2018«([")
@@ -220,3 +208,13 @@ def control_pattern(controls: Iterable[str]) -> re.Pattern[str]:
 def spans_of(controls: re.Pattern[str]) -> Callable[[str], list[tuple[int, int]]]:
     """Where a text reads like a control token."""
     return lambda text: [match.span() for match in controls.finditer(text)]
+
+
+def divided_at(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[str, bool]]:
+    """The parts of a text at these spans and between them, each with whether it is at one; any may be empty."""
+    place = 0
+    for start, end in spans:
+        yield text[place:start], False
+        yield text[start:end], True
+        place = end
+    yield text[place:], False

@@ -147,7 +147,9 @@ class ThoughtSplitter:
             case _State.QUOTED:
                 return text + held
             case _State.START if self._taken and not cut:
-                return self._given_back()
+                # The text that was taken back stays one, as no other follows.
+                self._thoughts = _without_end(self._thoughts, self._added)
+                return self._taken
             case _State.THOUGHT if self._after_close and not (cut and self._quoted):
                 return text + self._text_behind_the_last_close()
         return text
@@ -172,23 +174,17 @@ class ThoughtSplitter:
     def _take_back(self, mark: str, unsaid: str) -> None:
         """Makes all of the text thoughts; unsaid: what of it wasn't returned yet."""
         self._taken = self._text.text + unsaid
-        added = f"{mark if self._any_thought else ''}{self._taken}"
+        added = f"{mark if self.met else ''}{self._taken}"
         self._thoughts.add(added)
         self._added = len(added)
         self._text, self.takes_back = GrowingText(), True
         self._marks, self._state = self._by_closing[mark], _State.START
 
-    def _given_back(self) -> str:
-        """The text that was taken back, where no other follows."""
-        self._thoughts = _without_end(self._thoughts, self._added)
-        return self._taken
-
     def _take(self, piece: str) -> str:
-        """Takes what stands between marks."""
         match self._state:
             case _State.START if piece.strip():
                 self._taken = ""
-                self._state = _State.WAITING if self._waits and not self._any_thought else _State.TEXT
+                self._state = _State.WAITING if self._waits and not self.met else _State.TEXT
                 return self._take(self._layout(piece))
             case _State.START:
                 if not self._thoughts.characters:
@@ -204,11 +200,7 @@ class ThoughtSplitter:
     def _layout(self, piece: str) -> str:
         """The first piece of the text, with the white space before it unless that stands behind a thought."""
         before, self._held = self._held.text, GrowingText()
-        return piece.lstrip() if self._any_thought else before + piece
-
-    @property
-    def _any_thought(self) -> bool:
-        return self._marks is not None
+        return piece.lstrip() if self.met else before + piece
 
     def _think(self, piece: str) -> None:
         self._thoughts.add(piece)
@@ -216,7 +208,6 @@ class ThoughtSplitter:
             self._after_close.append(piece)
 
     def _meet(self, mark: str, *, quoted: bool) -> str:
-        """Takes a mark; returns the text that it makes certain."""
         if mark in self._by_opening:
             return self._open(mark)
         return self._quote(mark) if quoted else self._close(mark)
@@ -237,7 +228,7 @@ class ThoughtSplitter:
     def _open(self, mark: str) -> str:
         match self._state:
             case _State.START:
-                if self._any_thought:
+                if self.met:
                     self._thoughts.add("\n\n")
                 self._held, self._marks = GrowingText(), self._by_opening[mark]
                 self._state, self._depth, self._after_close = _State.THOUGHT, 1, []
@@ -260,7 +251,7 @@ class ThoughtSplitter:
     def _close(self, mark: str) -> str:
         marks = self._by_closing[mark]
         match self._state:
-            case _State.START | _State.WAITING if not self._any_thought:
+            case _State.START | _State.WAITING if not self.met:
                 # It opened in the prompt, or nowhere.
                 self._thoughts.add(self._held.text)
                 self._held, self._marks, self._state = GrowingText(), marks, _State.START

@@ -5,16 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from sentence_transformers import CrossEncoder
-from transformers.utils import logging
 
 from cotrail.common.humanize import rounded
 from cotrail.core.ports.encoders import DECIMALS, Rating, second_texts
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Rated
-from cotrail.engines.device_memory import DeviceReader
-from cotrail.engines.model_folders import loading
+from cotrail.engines.device_memory import DeviceReader, load_encoder
 from cotrail.errors import InputError
 
 CHARACTERS_AT_ONCE = {"cuda": 131_072, "cpu": 8192}
@@ -53,12 +50,7 @@ class CrossEncoderRater(DeviceReader[Pair, float]):
 
 
 def _load(path: Path) -> Any:
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call, unused-ignore]
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    with loading("sentence-transformers", path):
-        encoder = CrossEncoder(
-            str(path), device=device, local_files_only=True, model_kwargs={"dtype": torch.float32}
-        ).eval()
+    encoder = load_encoder(CrossEncoder, path)
     architectures = encoder.config.architectures or ["nothing known"]
     if not architectures[0].endswith(CLASSIFIER):
         raise InputError(f"{path} holds no classifier of pairs, but {architectures[0]}")

@@ -5,44 +5,19 @@ highest similarity to any token of the text (MaxSim).
 """
 
 import string
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import torch
-from msgspec import Struct
 from transformers import BertModel, BertPreTrainedModel
 
-from cotrail.common.humanize import rounded
-from cotrail.core.ports.encoders import DECIMALS, Rating, second_texts
+from cotrail.core.ports.encoders import Rating, Side, second_texts
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.results import Rated
 from cotrail.engines.device_memory import TOKENS_AT_ONCE, DeviceReader, load, most_tokens
-from cotrail.errors import InputError
-
-METADATA = "artifact.metadata"
-"""The file in which ColBERT's code saves how a checkpoint was trained."""
-
-
-class Trained(Struct, frozen=True):
-    """What of that decides the scores, with the defaults of ColBERTv2's code; tokens are counted with markers."""
-
-    dim: int = 128
-    query_maxlen: int = 32
-    doc_maxlen: int = 220
-    query_token_id: str = "[unused0]"  # noqa: S105
-    doc_token_id: str = "[unused1]"  # noqa: S105
-    mask_punctuation: bool = True
-    attend_to_mask_tokens: bool = False
-
-
-def trained(path: Path) -> Trained:
-    """How the checkpoint in a folder was trained; raises InputError where the file can't be read."""
-    try:
-        return msgspec.json.decode((path / METADATA).read_bytes(), type=Trained)
-    except (OSError, msgspec.MsgspecError) as error:
-        raise InputError(f"{path} is no checkpoint of ColBERT: {METADATA} can't be read ({error})") from error
+from cotrail.engines.embedding.cosine_similarity import max_sim
+from cotrail.engines.model_folders import trained
 
 
 class ColBert(BertPreTrainedModel):  # type: ignore[misc]
@@ -59,12 +34,11 @@ class ColBert(BertPreTrainedModel):  # type: ignore[misc]
         return torch.nn.functional.normalize(self.linear(self.bert(**inputs)[0]), p=2, dim=2)
 
 
-Side = tuple[str, bool]
-"""A text, and whether it is a query."""
+MarkedText = tuple[str, Side]
 
 
-class LateInteractionRater(DeviceReader[Side, Any]):
-    """A checkpoint of ColBERT in a folder; see `DeviceReader` and `Rater`.
+class LateInteractionRater(DeviceReader[MarkedText, Any]):
+    """A checkpoint of ColBERT in a folder; see `DeviceReader`, `Rater`, `Embeds` and `KnowsLength`.
 
     A query is filled up with mask tokens to `query_maxlen`, which count as its tokens; texts are cut at their ends, and
     their punctuation doesn't count. Raises InputError, NotInstalledError.
@@ -80,23 +54,39 @@ class LateInteractionRater(DeviceReader[Side, Any]):
         self._skipped = torch.tensor(sorted({each for each in skipped if each != self._tokenizer.unk_token_id}))
 
     def rate(self, ratings: Sequence[Rating]) -> list[Rated]:
-        asked = [((rating.text, True), [(each, False) for each in second_texts(rating)]) for rating in ratings]
+        asked = [(rating.text, second_texts(rating)) for rating in ratings]
+        read = self._embedded([(query, "query") for query, texts in asked if texts])
+        read |= self._embedded([(each, "text") for _, texts in asked for each in texts])
+        return [
+            Rated(scores=tuple(max_sim(read[query, "query"], read[each, "text"]) for each in texts))
+            for query, texts in asked
+        ]
+
+    def embed(self, texts: Sequence[str], side: Side) -> Sequence[Any]:
+        read = self._embedded((each, side) for each in texts)
+        return [read[each, side] for each in texts]
+
+    def are_cut(self, texts: Sequence[str]) -> list[bool]:
+        most = self._most_tokens("text") - 1  # besides the marker
+        return [len(self._tokenizer(each, verbose=False)["input_ids"]) > most for each in texts]
+
+    def _embedded(self, marked: Iterable[MarkedText]) -> dict[MarkedText, Any]:
+        """The embeddings of each text's tokens, one a row."""
         with self._turn, torch.inference_mode():
-            sides = dict.fromkeys(side for query, texts in asked if texts for side in (query, *texts))
-            read = self._read_all(list(sides), lambda side: len(self._ids(side)), self._read)
-        return [Rated(scores=tuple(_max_sim(read[query], read[each]) for each in texts)) for query, texts in asked]
+            return self._read_all(list(dict.fromkeys(marked)), lambda each: len(self._ids(each)), self._read)
 
-    def _ids(self, side: Side) -> list[int]:
+    def _most_tokens(self, side: Side) -> int:
+        return min(self._trained.query_maxlen if side == "query" else self._trained.doc_maxlen, self._limit)
+
+    def _ids(self, marked: MarkedText) -> list[int]:
         """The tokens of a text, with its marker behind the first one."""
-        text, is_query = side
-        most = min(self._trained.query_maxlen if is_query else self._trained.doc_maxlen, self._limit)
-        marker = self._trained.query_token_id if is_query else self._trained.doc_token_id
+        (text, side), most = marked, self._most_tokens(marked[1])
+        marker = self._trained.query_token_id if side == "query" else self._trained.doc_token_id
         ids: list[int] = self._tokenizer(text, truncation=True, max_length=most - 1)["input_ids"]
-        marked = [ids[0], self._tokenizer.convert_tokens_to_ids(marker), *ids[1:]]
-        return marked + [self._tokenizer.mask_token_id] * (most - len(marked)) if is_query else marked
+        ids = [ids[0], self._tokenizer.convert_tokens_to_ids(marker), *ids[1:]]
+        return ids + [self._tokenizer.mask_token_id] * (most - len(ids)) if side == "query" else ids
 
-    def _read(self, batch: list[Side]) -> list[Any]:
-        """The embeddings of the tokens that count, of each text."""
+    def _read(self, batch: list[MarkedText]) -> list[Any]:
         rows = [torch.tensor(self._ids(each)) for each in batch]
         ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=self._tokenizer.pad_token_id)
         attended = torch.nn.utils.rnn.pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
@@ -106,10 +96,6 @@ class LateInteractionRater(DeviceReader[Side, Any]):
         found = self._model(input_ids=ids.to(device), attention_mask=attended.to(device)).cpu()
         self._check(finite=bool(torch.isfinite(found).all()))
         return [
-            embeddings[: len(row)] if is_query else embeddings[: len(row)][~torch.isin(row, self._skipped)]
-            for embeddings, row, (_, is_query) in zip(found, rows, batch, strict=True)
+            embeddings[: len(row)][(row >= 0) if side == "query" else ~torch.isin(row, self._skipped)].numpy()
+            for embeddings, row, (_, side) in zip(found, rows, batch, strict=True)
         ]
-
-
-def _max_sim(query: Any, text: Any) -> float:
-    return rounded(float((query.double() @ text.double().T).max(dim=1).values.sum()), DECIMALS)

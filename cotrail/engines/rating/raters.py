@@ -1,9 +1,11 @@
 """Catalogue of raters: the built-in ones and the tables `[raters.NAME]` of a user's `models.toml`."""
 
+import hashlib
 from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
+import msgspec
 from msgspec import Struct
 
 from cotrail.common.humanize import rounded
@@ -24,11 +26,9 @@ from cotrail.engines.engine_catalogue import (
     probabilities,
 )
 from cotrail.engines.language_models.result import shares
-from cotrail.engines.model_folders import hugging_face_folder
+from cotrail.engines.model_folders import hugging_face_folder, trained
 from cotrail.engines.script_files import ScriptedEngine
 from cotrail.engines.server_address import RerankServer
-
-# Scripted rater: returns the scores of a script.
 
 
 class RatingScript(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -104,7 +104,7 @@ class CrossEncoders(FolderTable, frozen=True, tag="sentence-transformers"):
 
 
 class LateInteraction(FolderTable, frozen=True, tag="late-interaction"):
-    """A checkpoint of ColBERT."""
+    """A checkpoint of ColBERT, which rates pairs and embeds the tokens of texts."""
 
     library: ClassVar[Library] = ("transformers", "evidence")
 
@@ -112,6 +112,10 @@ class LateInteraction(FolderTable, frozen=True, tag="late-interaction"):
         from cotrail.engines.rating.late_interaction import LateInteractionRater
 
         return LateInteractionRater(self.path, identity, profile)
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(msgspec.json.encode([super().digest, trained(self.path)])).hexdigest()
 
 
 class Server(ServerTable, RerankServer, frozen=True, tag_field="engine", tag="server"):

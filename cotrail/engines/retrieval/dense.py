@@ -27,6 +27,7 @@ from cotrail.engines.retrieval.embeddings import (
     DenseSettings,
     HybridRetriever,
     KeptEmbeddings,
+    SimilaritySettings,
     is_whole,
     with_model,
 )
@@ -170,39 +171,34 @@ class MappedVectors:
 
     def __init__(self, folder: Path, manifest: FolderManifest, words: TantivyRetriever) -> None:
         self._words = words
-        self._ends, self._ids = _mapped(folder / "ends.u64", np.uint64), _mapped(folder / "ids.txt", np.uint8)
-        self._vectors = _vectors(folder, manifest.paragraphs)
+        self._ends, self._ids = mapped(folder / "ends.u64", np.uint64), mapped(folder / "ids.txt", np.uint8)
+        self._vectors = self._opened(folder, manifest.paragraphs)
         if len(self._ends) != manifest.paragraphs:
             raise ValueError("embeddings are missing")
-        about = msgspec.convert(manifest.built, Approximation) if manifest.built else None
+        about = msgspec.convert(manifest.built, Approximation) if "lists" in manifest.built else None
         self._lists = Lists(folder, about, manifest.paragraphs) if about else None
 
     def nearest(
         self, vector: Vector, count: int, titles: tuple[str, ...], filter_: str
     ) -> list[tuple[float, Paragraph]]:
-        if titles or filter_:
-            rows = [self._rows[each] for each in self._words.among(titles, filter_)]
-        else:
-            rows = self._lists.candidates(vector, count) if self._lists else self._nearest(vector, count)
-        scores = {self._id(row): cosine(vector, self._vectors[row]) for row in rows}
+        chosen = self._words.among(titles, filter_) if titles or filter_ else None
+        among = None if chosen is None else sorted(self._rows[each] for each in chosen)
+        scores = {self._id(row): self._score(vector, row) for row in self._candidates(vector, count, among)}
         ids = sorted(scores, key=lambda each: (-scores[each], each))[:count]
         found = self._words.paragraphs(ids)
         return [(scores[each], found[each]) for each in ids]
 
-    def _nearest(self, vector: Vector, count: int) -> list[int]:
-        """At least `count` rows, among them all that could be among the best so many."""
-        # One thread, set here as each caller has a setting of its own: where OMP_THREAD_LIMIT or the like holds OpenMP
-        # back, faiss divides the rows among threads that don't come, and finds the share of one alone.
-        faiss.omp_set_num_threads(1)
-        everything = len(self._vectors)
-        limit = min(count + MARGIN, everything)
-        while limit:
-            # One query at a time: faiss computes several by another routine, whose last bits differ.
-            scores, rows = faiss.knn(vector[None], self._vectors, limit, metric=faiss.METRIC_INNER_PRODUCT)
-            if limit == everything or is_whole(scores[0].tolist(), count):
-                return [int(row) for row in rows[0]]
-            limit = min(4 * limit, everything)
-        return []
+    def _opened(self, folder: Path, paragraphs: int) -> NDArray[Any]:
+        return _vectors(folder, paragraphs)
+
+    def _candidates(self, vector: Vector, count: int, among: list[int] | None) -> Iterable[int]:
+        """The rows among which are the best `count` of these, or of all; these ascend."""
+        if among is not None:
+            return [among[place] for place in _best(vector, count, self._vectors[among])]
+        return self._lists.candidates(vector, count) if self._lists else _best(vector, count, self._vectors)
+
+    def _score(self, vector: Vector, row: int) -> float:
+        return cosine(vector, self._vectors[row])
 
     def _id(self, row: int) -> str:
         start = int(self._ends[row - 1]) if row else 0
@@ -214,30 +210,51 @@ class MappedVectors:
         return {self._id(row): row for row in range(len(self._ends))}
 
 
-def _mapped(file: Path, kind: type[Any]) -> NDArray[Any]:
+def _best(vector: Vector, count: int, vectors: NDArray[Any]) -> list[int]:
+    """At least `count` places, among them all that could be among the best so many."""
+    # One thread, set here as each caller has a setting of its own: where OMP_THREAD_LIMIT or the like holds OpenMP
+    # back, faiss divides the rows among threads that don't come, and finds the share of one alone.
+    faiss.omp_set_num_threads(1)
+    everything = len(vectors)
+    limit = min(count + MARGIN, everything)
+    while limit:
+        # One query at a time: faiss computes several by another routine, whose last bits differ.
+        scores, places = faiss.knn(vector[None], vectors, limit, metric=faiss.METRIC_INNER_PRODUCT)
+        if limit == everything or is_whole(scores[0].tolist(), count):
+            return [int(place) for place in places[0]]
+        limit = min(4 * limit, everything)
+    return []
+
+
+def mapped(file: Path, kind: type[Any]) -> NDArray[Any]:
     """The numbers of a file; one without any can't be mapped."""
     return np.memmap(file, kind, "r") if file.stat().st_size else np.zeros(0, kind)
 
 
 def _vectors(folder: Path, paragraphs: int) -> NDArray[Any]:
     """The embeddings, one a row; raises ValueError where some are missing."""
-    flat = _mapped(folder / "vectors.f32", np.float32)
+    flat = mapped(folder / "vectors.f32", np.float32)
     if len(flat) % max(paragraphs, 1):
         raise ValueError("embeddings are missing")
     return flat.reshape(paragraphs, len(flat) // max(paragraphs, 1))
 
 
-def _build(
-    models: Path, folder: Path, paragraphs: Iterable[Paragraph], settings: DenseSettings
-) -> Approximation | None:
-    (folder / "bm25").mkdir()
+def _build(models: Path, folder: Path, paragraphs: Iterable[Paragraph], settings: DenseSettings) -> dict[str, Any]:
+    """Says how the index approximates, and how many paragraphs are longer than the model reads (`cut`)."""
     with closing(KeptEmbeddings(folder.parents[1] / KEPT_EMBEDDINGS, models, settings.model)) as kept:
-        TANTIVY.build(folder / "bm25", _embedded(folder, paragraphs, kept), Bm25Settings(fields=settings.fields or {}))
+        write(folder, kept.with_each(paragraphs), settings)
     count = (folder / "ends.u64").stat().st_size // array("Q").itemsize
-    return build_lists(folder, _vectors(folder, count), settings.recall) if settings.recall and count else None
+    lists = build_lists(folder, _vectors(folder, count), settings.recall) if settings.recall and count else None
+    return ({} if lists is None else msgspec.structs.asdict(lists)) | ({"cut": kept.cut} if kept.cut else {})
 
 
-def _embedded(folder: Path, paragraphs: Iterable[Paragraph], kept: KeptEmbeddings) -> Iterator[Paragraph]:
+def write(folder: Path, embedded: Iterable[tuple[Paragraph, bytes]], settings: SimilaritySettings) -> None:
+    """Writes an index of the paragraphs' words, their embeddings, and their ids in the same order."""
+    (folder / "bm25").mkdir()
+    TANTIVY.build(folder / "bm25", _written(folder, embedded), Bm25Settings(fields=settings.fields or {}))
+
+
+def _written(folder: Path, embedded: Iterable[tuple[Paragraph, bytes]]) -> Iterator[Paragraph]:
     """The paragraphs, whose embeddings and ids are written as they pass by."""
     end = 0
     with (
@@ -245,17 +262,18 @@ def _embedded(folder: Path, paragraphs: Iterable[Paragraph], kept: KeptEmbedding
         (folder / "ids.txt").open("wb") as ids,
         (folder / "ends.u64").open("wb") as ends,
     ):
-        for paragraph, vector in kept.with_each(paragraphs):
+        for paragraph, vector in embedded:
             vectors.write(vector)
             end += ids.write(paragraph.id.encode())
             ends.write(array("Q", [end]).tobytes())
             yield paragraph
 
 
-def _open(models: Path, folder: Path, manifest: FolderManifest) -> HybridRetriever:
+def open_with(vectors: type[MappedVectors], models: Path, folder: Path, manifest: FolderManifest) -> HybridRetriever:
+    """The index; vectors: how its embeddings are opened."""
     bm25 = msgspec.structs.replace(manifest, analyzer=TANTIVY.ranking(Bm25Settings()).analyzer)
     words = TantivyRetriever(folder / "bm25", bm25)
-    return HybridRetriever(words, MappedVectors(folder, manifest, words), manifest, models)
+    return HybridRetriever(words, vectors(folder, manifest, words), manifest, models)
 
 
 def dense_engine(models: Path) -> FolderEngine:
@@ -266,5 +284,5 @@ def dense_engine(models: Path) -> FolderEngine:
         settings=DenseSettings,
         ranking=partial(with_model, TANTIVY.ranking(Bm25Settings()), models),
         build=partial(_build, models),
-        open=partial(_open, models),
+        open=partial(open_with, MappedVectors, models),
     )

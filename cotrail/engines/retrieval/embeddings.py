@@ -2,23 +2,26 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from base64 import b64decode
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from threading import RLock
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import msgspec
 import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from cotrail.core.ports.encoders import DECIMALS, Embedder
+from cotrail.core.ports.encoders import DECIMALS, Embeds, KnowsLength
+from cotrail.core.ports.language_model import Profile
 from cotrail.core.ports.retriever import Corpus, SearchRequest, WholeCorpus, numbered, picked
 from cotrail.core.questions import Hit, Paragraph
 from cotrail.engines.embedding.cosine_similarity import Vector
 from cotrail.engines.embedding.embedders import EMBEDDERS
 from cotrail.engines.engine_catalogue import NamedEngine
+from cotrail.engines.rating.raters import RATERS, LateInteraction
 from cotrail.engines.retrieval.fusion import (
     FUSED_HITS,
     HybridOptions,
@@ -29,9 +32,9 @@ from cotrail.engines.retrieval.fusion import (
     reciprocal_ranks,
     weighted_scores,
 )
-from cotrail.engines.retrieval.manifest import EMBEDDED_BY, IndexManifest, Ranking
+from cotrail.engines.retrieval.manifest import EMBEDDED_BY, IndexManifest, Ranking, Similarity, similarity_of
 from cotrail.engines.retrieval.search_server import FieldKinds, best, check_fields
-from cotrail.errors import CorpusError, InputError, StepError
+from cotrail.errors import CorpusError, InputError, StepError, UnknownNameError
 
 AT_ONCE = 256
 """Paragraphs that are embedded and kept together: what a killed build loses at most."""
@@ -43,38 +46,72 @@ LENGTH_ERROR = 1e-3
 """How far the length of an embedding may be from 1."""
 
 
-class DenseSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SimilaritySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of an index with embeddings.
 
-    model: an embedder of `cotrail models`. retriever: how it is searched where a search doesn't say.
+    model: of `cotrail models`. retriever: how it is searched where a search doesn't say.
     rank_constant: of reciprocal rank fusion (Cormack et al. 2009): a hit of rank r in a list has 1 / (constant + r).
     fields: the metadata by which it can be filtered, and its kinds.
-    recall: the share of what exact search finds that an approximate one has to find; search is exact without it.
     """
 
     model: str
-    retriever: Way = "dense"
+    retriever: Way
     rank_constant: Annotated[int, Meta(ge=0)] = 60
-    recall: Annotated[float, Meta(gt=0, le=1)] | UnsetType = UNSET
     fields: FieldKinds | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         check_fields(self.fields or {})
 
 
-def with_model(words: Ranking, models: Path, settings: DenseSettings) -> Ranking:
+class DenseSettings(SimilaritySettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """With embeddings of texts.
+
+    recall: the share of what exact search finds that an approximate one has to find; search is exact without it.
+    """
+
+    retriever: Literal["bm25", "dense", "hybrid"] = "dense"
+    recall: Annotated[float, Meta(gt=0, le=1)] | UnsetType = UNSET
+
+
+class LateSettings(SimilaritySettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """With embeddings of tokens; `late` names the model."""
+
+    model: str = msgspec.field(name="late")
+    retriever: Literal["bm25", "late", "hybrid"] = "late"
+
+
+SETTINGS: dict[Similarity, type[SimilaritySettings]] = {"dense": DenseSettings, "late": LateSettings}
+
+
+def find_model(kind: Similarity, models: Path, name: str) -> NamedEngine[Embeds]:
+    """The model that embeds; raises UnknownNameError, NotInstalledError, and InputError for one of another kind."""
+    taken = '`--dense` takes an embedder, and `--late` a table [raters.NAME] with engine = "late-interaction"'
+    catalogue, other = (EMBEDDERS, RATERS) if kind == "dense" else (RATERS, EMBEDDERS)
+    try:
+        found: NamedEngine[Any] = catalogue.find(models, name)
+    except UnknownNameError:
+        if name not in other.all(models):
+            raise
+        raise InputError(f"{name} is one of the {other.kind}s, and no {catalogue.kind}: {taken}") from None
+    if kind == "late" and not isinstance(found.engine, LateInteraction):
+        raise InputError(f"the rater {name} embeds no tokens: {taken}")
+    return found
+
+
+def with_model(words: Ranking, models: Path, settings: SimilaritySettings) -> Ranking:
     """What decides results: the analyzer of words, the model with its prefixes, and the index's settings."""
-    identity = EMBEDDERS.find(models, settings.model).identity()
-    return msgspec.structs.replace(words, analyzer=f"{words.analyzer}{EMBEDDED_BY}{identity}")
+    kind: Similarity = "late" if isinstance(settings, LateSettings) else "dense"
+    identity = find_model(kind, models, settings.model).identity()
+    return msgspec.structs.replace(words, analyzer=f"{words.analyzer}{EMBEDDED_BY[kind]}{identity}")
 
 
-def opened(model: NamedEngine[Embedder]) -> Embedder:
-    """The embedder, in the profile that depends on no other text where the model can have that."""
+def profile_of(model: NamedEngine[Embeds]) -> Profile:
+    """The profile that depends on no other text, where the model can have that."""
     try:
         model.check_profile("deterministic")
     except InputError:  # behind a server
-        return model.open("fast")
-    return model.open("deterministic")
+        return "fast"
+    return "deterministic"
 
 
 # Searches.
@@ -86,7 +123,7 @@ class VectorIndex(Protocol):
     def nearest(
         self, vector: Vector, count: int, titles: tuple[str, ...], filter_: str
     ) -> list[tuple[float, Paragraph]]:
-        """The `count` paragraphs of the highest cosines, equal ones by id.
+        """The `count` paragraphs of the highest cosines, or MaxSim where tokens are embedded, equal ones by id.
 
         titles: only those of these, if any are given; filter_: only those that it lets through, all where it is empty.
         """
@@ -103,7 +140,8 @@ class HybridRetriever:
         self._words = words
         self._vectors = vectors
         self._models = models
-        self._settings = msgspec.convert(manifest.settings, DenseSettings)
+        self._kind: Similarity = similarity_of(manifest.analyzer) or "dense"
+        self._settings = msgspec.convert(manifest.settings, SETTINGS[self._kind])
         self._opening = RLock()
 
     @property
@@ -113,11 +151,16 @@ class HybridRetriever:
     def search(self, request: SearchRequest) -> tuple[Hit, ...]:
         """The best paragraphs; see `Retriever`.
 
-        Similarities are cosines. Titles with the scope `only` restrict the search to their paragraphs; with `after`,
-        those of these titles are kept of the best `count`. Searches of titles alone are by words.
+        Similarities are cosines, or MaxSim. Titles with the scope `only` restrict the search to their paragraphs; with
+        `after`, those of these titles are kept of the best `count`. Searches of titles alone are by words.
         """
         options = request.options_as(HybridOptions)
         way: Way | Weights = "bm25" if options.field == "title" else options.retriever or self._settings.retriever
+        if unknown := ({*way} if isinstance(way, dict) else {way}) - {"bm25", self._kind, "hybrid"}:
+            raise StepError(
+                f"an option of the search can't be used: the corpus isn't indexed for {min(unknown)}, but for bm25, "
+                f"{self._kind} and hybrid"
+            )
         words = msgspec.structs.replace(request, options={k: v for k, v in request.options.items() if k != "retriever"})
         if way == "bm25":
             return self._words.search(words)
@@ -125,8 +168,8 @@ class HybridRetriever:
             return self._words.search(words)  # which looks at the filter too, and finds nothing
         after = bool(request.titles) and request.scope == "after"
         everywhere = msgspec.structs.replace(words, titles=() if after else request.titles)
-        dense = partial(self._dense, everywhere)
-        ranked = dense if way == "dense" else partial(self._fused, everywhere, dense, way)
+        similar = partial(self._similar, everywhere)
+        ranked = similar if way == self._kind else partial(self._fused, everywhere, similar, way)
         hits = best(ranked, request.count, distinct=options.distinct)
         return picked(hits, request.titles) if after else hits
 
@@ -142,35 +185,35 @@ class HybridRetriever:
             raise StepError("a corpus on a search server isn't read as a whole; index its files again")
         return self._words.every()
 
-    def _dense(self, request: SearchRequest, count: int) -> tuple[Hit, ...]:
+    def _similar(self, request: SearchRequest, count: int) -> tuple[Hit, ...]:
         vector = np.asarray(self._embedder.embed([request.query], "query")[0], np.float32)
         nearest = self._vectors.nearest(vector, count, request.titles, request.options.get("filter", ""))
         return numbered(Hit(paragraph=paragraph, rank=0, score=score) for score, paragraph in nearest)
 
-    def _fused(self, request: SearchRequest, dense: Any, way: Way | Weights, count: int) -> tuple[Hit, ...]:
+    def _fused(self, request: SearchRequest, near: Any, way: Way | Weights, count: int) -> tuple[Hit, ...]:
         """The lists in one, each as deep as is needed."""
         depth, weights = max(count, FUSED_HITS), way if isinstance(way, dict) else None
         words = msgspec.structs.replace(request, count=depth)
-        searches: dict[ListName, Any] = {"bm25": partial(self._words.search, words), "dense": partial(dense, depth)}
+        searches: dict[ListName, Any] = {"bm25": partial(self._words.search, words), self._kind: partial(near, depth)}
         lists = {name: search() for name, search in searches.items() if weights is None or name in weights}
         constant = self._settings.rank_constant
         scores = reciprocal_ranks(lists, constant) if weights is None else weighted_scores(lists, weights)
         return fused(lists, scores, count)
 
     @property
-    def _embedder(self) -> Embedder:
+    def _embedder(self) -> Embeds:
         with self._opening:
             return self._opened
 
     @cached_property
-    def _opened(self) -> Embedder:
-        model = EMBEDDERS.find(self._models, self._settings.model)
-        if not self.manifest.analyzer.endswith(EMBEDDED_BY + model.identity()):
+    def _opened(self) -> Embeds:
+        model = find_model(self._kind, self._models, self._settings.model)
+        if not self.manifest.analyzer.endswith(EMBEDDED_BY[self._kind] + model.identity()):
             raise CorpusError(
-                f"the embedder {self._settings.model} isn't the one that the corpus was indexed with; put that back, "
+                f"the model {self._settings.model} isn't the one that the corpus was indexed with; put that back, "
                 "or index the corpus again"
             )
-        return opened(model)
+        return model.open(profile_of(model))
 
 
 def is_whole(scores: Sequence[float], count: int) -> bool:
@@ -182,42 +225,66 @@ def is_whole(scores: Sequence[float], count: int) -> bool:
 
 
 class KeptEmbeddings:
-    """The embeddings of texts by one model, in a file: a second corpus, a grown one, or a build that was killed costs
-    only what is new.
+    """The embeddings of texts, or of their tokens, by one model, in a file: a second corpus, a grown one, or a build
+    that was killed costs only what is new.
 
-    folder: of all such files; models: of the user's models.
+    folder: of all such files; models: of the user's models. cut: how many of the texts that were asked for are longer
+    than the model reads, so that only their beginnings count.
     """
 
-    def __init__(self, folder: Path, models: Path, name: str) -> None:
-        self._model = EMBEDDERS.find(models, name)
+    cut = 0
+
+    def __init__(self, folder: Path, models: Path, name: str, kind: Similarity = "dense") -> None:
+        self._model, self._kind = find_model(kind, models, name), kind
         folder.mkdir(parents=True, exist_ok=True)
         digest = hashlib.sha256(self._model.identity().encode()).hexdigest()[:32]
-        self._file = sqlite3.connect(folder / f"{digest}.sqlite", timeout=60)
+        # An embedder and a rater may have a name and a folder in common.
+        self._file = sqlite3.connect(folder / f"{digest}{'' if kind == 'dense' else f'-{kind}'}.sqlite", timeout=60)
         self._file.execute("PRAGMA journal_mode = WAL")
         self._file.execute("CREATE TABLE IF NOT EXISTS kept (text BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
+        self._file.execute("CREATE TABLE IF NOT EXISTS cut (text BLOB PRIMARY KEY) WITHOUT ROWID")
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
     def of(self, texts: Sequence[str]) -> list[bytes]:
-        """The embedding of each text as 32-bit numbers; those that aren't there yet are made, and kept.
+        """The embedding of each text, or of its tokens, as 32-bit numbers; those not there yet are made and kept.
 
         Raises CorpusError for a model that returns what can't be compared.
         """
-        digests = [hashlib.sha256(text.encode(errors="replace")).digest() for text in texts]
-        marks = ", ".join("?" * len(digests))
-        kept = dict(self._file.execute(f"SELECT text, vector FROM kept WHERE text IN ({marks})", digests))  # noqa: S608
+        digests = list(map(_digest, texts))
+        kept = self._found("SELECT text, vector FROM kept", digests)
         new = {digest: text for digest, text in zip(digests, texts, strict=True) if digest not in kept}
         if new:
             made = self._embedder.embed(list(new.values()), "text")
-            rows = {each: self._checked(vector) for each, vector in zip(new, made, strict=True)}
-            with self._file:
-                self._file.executemany("INSERT OR IGNORE INTO kept VALUES (?, ?)", rows.items())
-            kept |= rows
-        if len({len(vector) for vector in kept.values()}) > 1:
+            cut = self._embedder.are_cut(list(new.values())) if isinstance(self._embedder, KnowsLength) else ()
+            kept |= self.keep(list(new.values()), made, np.flatnonzero(cut))
+        if self._kind == "dense" and len({len(vector) for vector in kept.values()}) > 1:
             raise CorpusError(f"{self._model.name} returns embeddings of several lengths; look at the model")
+        longer = self._found("SELECT text, text FROM cut", digests)
+        self.cut += sum(each in longer for each in digests)
         return [kept[digest] for digest in digests]
+
+    def lacks(self, texts: Sequence[str]) -> bool:
+        """Whether the embedding of one of these texts isn't there."""
+        return len(self._found("SELECT text, NULL FROM kept", {*map(_digest, texts)})) < len({*texts})
+
+    def keep(self, texts: Sequence[str], vectors: Sequence[Any], cut: Iterable[int]) -> dict[bytes, bytes]:
+        """Keep the embeddings of texts: arrays, or what steps record (`Embedded`). See `of`.
+
+        cut: the places of those texts that are longer than the model reads.
+        """
+        digests = list(map(_digest, texts))
+        rows = {each: self._checked(vector) for each, vector in zip(digests, vectors, strict=True)}
+        with self._file:
+            self._file.executemany("INSERT OR IGNORE INTO kept VALUES (?, ?)", rows.items())
+            self._file.executemany("INSERT OR IGNORE INTO cut VALUES (?)", [(digests[each],) for each in cut])
+        return rows
+
+    def _found(self, selection: str, digests: Collection[bytes]) -> dict[bytes, Any]:
+        marks = ", ".join("?" * len(digests))
+        return dict(self._file.execute(f"{selection} WHERE text IN ({marks})", list(digests)))
 
     def with_each(self, paragraphs: Iterable[Paragraph]) -> Iterator[tuple[Paragraph, bytes]]:
         """Each paragraph with its embedding."""
@@ -226,11 +293,16 @@ class KeptEmbeddings:
             yield from zip(batch, self.of([each.statement for each in batch]), strict=True)
 
     def _checked(self, vector: Any) -> bytes:
-        numbers = np.asarray(vector, "<f4")
-        if not abs(float(np.linalg.norm(numbers)) - 1) < LENGTH_ERROR:  # also where one is no number
+        numbers = np.frombuffer(b64decode(vector), "<f4") if isinstance(vector, str) else np.asarray(vector, "<f4")
+        lengths = np.linalg.norm(numbers, axis=-1)
+        if not lengths.size or not (abs(lengths - 1) < LENGTH_ERROR).all():  # also where one is no number
             raise CorpusError(f"{self._model.name} returns an embedding that isn't of length 1; look at the model")
         return numbers.tobytes()
 
     @cached_property
-    def _embedder(self) -> Embedder:
-        return opened(self._model)
+    def _embedder(self) -> Embeds:
+        return self._model.open(profile_of(self._model))
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode(errors="replace")).digest()

@@ -103,7 +103,7 @@ class FolderEngine(IndexEngine, frozen=True, kw_only=True):
 
     settings: type[Struct] = NoSettings
     ranking: Callable[[Any], Ranking]
-    build: Callable[[Path, Iterable[Paragraph], Any], Struct | None]
+    build: Callable[[Path, Iterable[Paragraph], Any], Struct | Mapping[str, Any] | None]
     open: Callable[[Path, FolderManifest], Corpus]
 
 
@@ -174,6 +174,7 @@ ENGINES: dict[str, IndexEngine | BuiltInEngine] = {
     for engine in (
         BuiltInEngine("tantivy", "cotrail.engines.retrieval.tantivy", "TANTIVY"),
         BuiltInEngine("dense", "cotrail.engines.retrieval.dense", "dense_engine", with_models=True),
+        BuiltInEngine("late", "cotrail.engines.retrieval.late", "late_engine", with_models=True),
         BuiltInEngine("elasticsearch", "cotrail.engines.retrieval.elasticsearch.store", "ELASTICSEARCH"),
         BuiltInEngine("opensearch", "cotrail.engines.retrieval.elasticsearch.store", "OPENSEARCH"),
     )

@@ -8,11 +8,11 @@ from msgspec import Meta
 from cotrail.core.questions import Hit, ListPlace
 from cotrail.engines.retrieval.search_server import Bm25Options
 
-ListName = Literal["bm25", "dense"]
-"""The lists that there are: by words, and by the similarity of embeddings."""
+ListName = Literal["bm25", "dense", "late"]
+"""The lists that there are: by words, and by the similarity of embeddings, of texts or of their tokens."""
 
-Way = Literal["bm25", "dense", "hybrid"]
-"""How a corpus is searched: by one list, or by both."""
+Way = ListName | Literal["hybrid"]
+"""How a corpus is searched: by one list, or by both that it has."""
 
 Weights = Annotated[dict[ListName, Annotated[float, Meta(gt=0, le=1_000_000_000)]], Meta(min_length=1)]
 """The weight of each list; one that isn't named isn't searched."""

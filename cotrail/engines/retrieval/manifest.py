@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -32,13 +32,16 @@ class Ranking(Struct, frozen=True, kw_only=True):
     b: float | None = None
 
 
-EMBEDDED_BY = "; embedded by "
+Similarity = Literal["dense", "late"]
+"""What similarity is one of: whole texts' embeddings, or their tokens' (late interaction)."""
+
+EMBEDDED_BY: Mapping[Similarity, str] = {"dense": "; embedded by ", "late": "; tokens embedded by "}
 """What the analyzer of an index with embeddings has between that of its words and the identity of its model."""
 
 
-def has_embeddings(analyzer: str) -> bool:
-    """Whether an index with this analyzer can be searched by similarity."""
-    return EMBEDDED_BY in analyzer
+def similarity_of(analyzer: str) -> Similarity | None:
+    """By which similarity an index with this analyzer can be searched; None without embeddings."""
+    return next((kind for kind, between in EMBEDDED_BY.items() if between in analyzer), None)
 
 
 class IndexManifest(Ranking, frozen=True, kw_only=True):
@@ -139,14 +142,9 @@ def checked_name(name: str) -> str:
     return name
 
 
-def corpus_directory(corpora: Path, name: str) -> Path:
-    """The folder of the index of this name, whether it exists or not; raises InputError for an invalid name."""
-    return corpora / checked_name(name)
-
-
 def existing_corpus(corpora: Path, name: str) -> Path:
     """The folder of the index of this name; raises UnknownNameError, which lists the names there are."""
-    directory = corpus_directory(corpora, name)
+    directory = corpora / checked_name(name)
     if not (directory / FILE_NAME).is_file():
         raise unknown(name, corpus_names(corpora))
     return directory

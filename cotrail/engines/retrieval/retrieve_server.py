@@ -23,38 +23,9 @@ from cotrail.core.ports.retriever import Retriever, SearchRequest, numbered, pic
 from cotrail.core.questions import Hit, Paragraph
 from cotrail.engines.retrieval.manifest import IndexManifest, Ranking, Revision
 from cotrail.engines.retrieval.search_server import Bm25Options, RemoteServer, WebSearch, best
+from cotrail.engines.retrieval.tool_texts import Document, document_of, paragraph_of
 from cotrail.engines.server_address import ServerAddress
 from cotrail.errors import InputError, StepError
-
-# Paragraphs as documents.
-
-ID_DIGITS = 32
-"""Hexadecimal digits of the id of a document without one: a prefix of its content's digest."""
-
-
-class Document(Struct, frozen=True, kw_only=True):
-    """A paragraph in this form; servers that search the web give no ids."""
-
-    id: str | int | None = None
-    contents: str
-
-
-def document_of(paragraph: Paragraph) -> Document:
-    """The paragraph as Search-R1's corpora have it; a title is one line."""
-    title = paragraph.title.replace("\n", " ")
-    return Document(id=paragraph.id, contents=f'"{title}"\n{paragraph.text}')
-
-
-def paragraph_of(document: Document) -> Paragraph:
-    """The document as a paragraph, without the quotes around its title; one line alone is a text without a title."""
-    first, line_break, rest = storable(document.contents).partition("\n")
-    title = first.strip()
-    if len(title) > 1 and title[0] == title[-1] == '"':
-        title = title[1:-1]
-    paragraph = Paragraph(id="", title=title, text=rest) if line_break else Paragraph(id="", title="", text=first)
-    id_ = "" if document.id is None else storable(str(document.id))
-    return msgspec.structs.replace(paragraph, id=id_ or paragraph.digest[:ID_DIGITS])
-
 
 # What a server of ours answers.
 
@@ -128,7 +99,7 @@ def manifest_of(server: RemoteServer) -> IndexManifest:
         analyzer = f"the live web, searched by {server.provider} at {server.url}"
         settings = {name: getattr(server, name) for name in DECISIVE}
     else:
-        analyzer = f"a retrieval server's own: {server.revision or server.url}"
+        analyzer = f"a retrieval server's own: {server.revision or server.place}"
     revision, engine = str(Revision(Ranking(analyzer=analyzer), settings)), server.provider
     return IndexManifest(
         revision=revision, paragraphs=None, created_by={}, engine=engine, analyzer=analyzer, settings=settings
@@ -138,25 +109,25 @@ def manifest_of(server: RemoteServer) -> IndexManifest:
 Answer = TypeVar("Answer")
 
 
+def address_of(name: str, server: RemoteServer) -> ServerAddress:
+    """Where a corpus is asked, and with which key."""
+    key, seconds = server.key_variable, server.timeout_seconds
+    return _Address(url=server.url, model=name, key_variable=key, timeout_seconds=seconds)
+
+
 class RemoteCorpus:
     """A corpus behind a server; safe for many threads, and no request is sent before the first search.
 
     A search is a request of its own, so that no score depends on what else is asked. Nothing can be looked up.
-    headers: of each request, by its key; a bearer token without it.
-    Raises BlockedError where its key isn't set, NotInstalledError.
+    connection: what its requests go through, in a thread of its own. Raises NotInstalledError.
     """
 
-    def __init__(self, name: str, server: RemoteServer, headers: Callable[[str], dict[str, str]] | None = None) -> None:
+    def __init__(self, name: str, server: RemoteServer, connection: Any) -> None:
         with installed_with("client"):
-            from cotrail.engines.language_models.served.client import ServerClient
             from cotrail.engines.language_models.served.event_loop import EventLoopThread
-            from cotrail.engines.language_models.served.protocols.delta import bearer
         self.revision = manifest_of(server).revision
         self._name, self._server = name, server
-        key, seconds = server.key_variable, server.timeout_seconds
-        address = _Address(url=server.url, model=name, key_variable=key, timeout_seconds=seconds)
-        self._client = ServerClient(address, headers or bearer)
-        self._event_loop = EventLoopThread(self._client)
+        self._event_loop = EventLoopThread(connection)
         # The thread would otherwise outlive the corpus.
         finalize(self, self._event_loop.close)
 
@@ -194,18 +165,32 @@ class RemoteCorpus:
         """The best paragraphs, as they are recorded."""
         raise NotImplementedError
 
+    def _refused(self, what: str, instead: str) -> StepError:
+        return StepError(
+            f"the corpus {self._name!r} is behind a server, which takes no {what}: {instead}, or index its paragraphs "
+            "with `cotrail index`"
+        )
+
+
+class AskedCorpus(RemoteCorpus):
+    """A corpus behind a server that is asked over HTTP.
+
+    headers: of each request, by its key; a bearer token without it. Raises BlockedError where its key isn't set.
+    """
+
+    def __init__(self, name: str, server: RemoteServer, headers: Callable[[str], dict[str, str]] | None = None) -> None:
+        with installed_with("client"):
+            from cotrail.engines.language_models.served.client import ServerClient
+            from cotrail.engines.language_models.served.protocols.delta import bearer
+        self._client = ServerClient(address_of(name, server), headers or bearer)
+        super().__init__(name, server, self._client)
+
     def _asked(self, body: dict[str, Any], form: type[Answer], method: str = "POST") -> Answer:
         content = self._event_loop.run(partial(self._client.ask, self._server.url, body, method))
         try:
             return msgspec.json.decode(content, type=form)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise self._malformed(str(error)) from None
-
-    def _refused(self, what: str, instead: str) -> StepError:
-        return StepError(
-            f"the corpus {self._name!r} is behind a server, which takes no {what}: {instead}, or index its paragraphs "
-            "with `cotrail index`"
-        )
 
     def _malformed(self, problem: str) -> StepError:
         return StepError(
@@ -214,7 +199,7 @@ class RemoteCorpus:
         )
 
 
-class ServedCorpus(RemoteCorpus):
+class ServedCorpus(AskedCorpus):
     """A corpus behind a server that answers in Search-R1's form."""
 
     def _ranked(self, query: str, count: int) -> tuple[Hit, ...]:

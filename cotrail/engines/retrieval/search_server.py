@@ -13,7 +13,7 @@ from cotrail.common.log_formatting import Secrets
 from cotrail.common.refusals import refusal
 from cotrail.common.server_addresses import Address, read_address
 from cotrail.common.structs import dotted
-from cotrail.common.toml_files import read_toml
+from cotrail.common.toml_files import read_toml_or_empty
 from cotrail.core.ports.retriever import numbered
 from cotrail.core.questions import Hit
 from cotrail.engines.retrieval.manifest import checked_name
@@ -36,7 +36,16 @@ TAKEN = frozenset({"id", "title", "text", "whole_title", "paragraph", "embedding
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.){0,1000}+"')
 _NAMED = re.compile(r"(?<![\w.])([A-Za-z_][\w.]{0,100}+):")
-_NEGATION = re.compile(r"\bNOT\b|!")
+_GIVEN = re.compile(r"(?<![\w.])([a-z][a-z0-9_]{0,63}+):[\[{(<>=\s]{0,9}+([^\W\d]\w{0,99}+)")
+_REFUSED = {
+    "a filter has no NOT; write `-field:value` behind what is wanted, or behind `*`": re.compile(r"\bNOT\b|!"),
+    "a filter has no && and ||; write AND and OR": re.compile(r"&&|\|\|"),
+    "a run's filter alone has kinds of questions in braces; write the value itself": re.compile(r"\{[^\W\d]\w{0,99}\}"),
+    "a filter has no `?`, `~`, and `*` within words; write them in full, or a range": re.compile(
+        r"[?~]|[^\s(\[{:*]\*|\*[^\s)\]}*]"
+    ),
+}
+"""What engines read in different ways, outside of quotation marks, and what to write in its place."""
 
 
 def check_fields(fields: Mapping[str, Kind]) -> None:
@@ -49,21 +58,21 @@ def check_fields(fields: Mapping[str, Kind]) -> None:
 
 
 def check_filter(filter_: str, fields: Mapping[str, Kind]) -> str:
-    """The filter; raises StepError where it is too long, or names a field that the index lacks.
-
-    A negation within AND or OR is written with `-`: engines disagree on NOT there.
-    """
+    """The filter; raises StepError where it can't be used: it is too long, or names a field that the index lacks."""
     if len(filter_) > LONGEST:
         raise StepError(f"a filter has {LONGEST:,} characters at most")
     outside, there = _QUOTED.sub("", filter_), ", ".join(fields) or "none"
-    if _NEGATION.search(outside):
-        raise StepError("a filter has no NOT; write `-field:value` behind what is wanted, or behind `*`")
+    if refused := [advice for advice, pattern in _REFUSED.items() if pattern.search(outside)]:
+        raise StepError(refused[0])
     if unknown := [name for name in _NAMED.findall(outside) if name not in fields]:
         raise StepError(
             f"the corpus has no field {unknown[0]!r} to filter by; there are: {there} (`cotrail index --field`)"
         )
     if not fields:
         raise StepError("the corpus has no fields to filter by; index it with `--field NAME`")
+    for name, value in _GIVEN.findall(outside):
+        if fields[name] == "number":
+            raise StepError(f"the field {name!r} has numbers, and {value!r} is none; write a number")
     return filter_
 
 
@@ -192,6 +201,11 @@ class RetrievalServer(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def __post_init__(self) -> None:
         _check_url(self.url, "a retrieval server", "http://host:8000/retrieve")
 
+    @property
+    def place(self) -> str:
+        """Its URL."""
+        return self.url
+
 
 Provider = Literal["brave", "exa", "searxng", "serper", "tavily"]
 
@@ -238,8 +252,55 @@ class WebSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         force_setattr(self, "url", self.url or url)
         _check_url(self.url, "a search provider", url or "http://host:8080/search")
 
+    @property
+    def place(self) -> str:
+        """Its URL."""
+        return self.url
 
-RemoteServer = RetrievalServer | WebSearch
+
+class McpSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A search tool of an MCP server as a corpus; see `mcp_search`.
+
+    url: of a server over streamable HTTP; command: the program, with its arguments, of one over standard input and
+        output. tool: its name; query, count: what its arguments for the query and the number of hits are called, the
+        latter empty where it takes none; arguments: its others.
+    revision: a free description of what is searched; runs pin it, or url or command where it is empty.
+    store: what is kept of what is found, which the user has to say, as it is kept for ever.
+    key_variable: the environment variable of a bearer token. timeout_seconds: how long a search may take.
+    """
+
+    table: ClassVar[str] = "mcp"
+    provider: ClassVar[str] = "mcp"
+
+    url: str = ""
+    command: tuple[str, ...] = ()
+    tool: str = "search"
+    query: str = "query"
+    count: str = ""
+    arguments: dict[str, Any] = {}
+    revision: str = ""
+    store: Literal["text"] | None = None
+    key_variable: VariableName | None = None
+    timeout_seconds: Annotated[float, Meta(gt=0)] = 60.0
+
+    def __post_init__(self) -> None:
+        if bool(self.url) == bool(self.command):
+            raise ValueError("it needs either the url of a server or the command that starts one")
+        if self.store is None:
+            raise ValueError(
+                "it doesn't say what may be stored: cotrail keeps for ever what it finds; read the server's terms, and "
+                'write store = "text" if they allow that'
+            )
+        if self.url:
+            _check_url(self.url, "an MCP server", "http://host:8000/mcp")
+
+    @property
+    def place(self) -> str:
+        """Its URL, or its command."""
+        return self.url or " ".join(self.command)
+
+
+RemoteServer = RetrievalServer | WebSearch | McpSearch
 
 
 def _check_url(url: str, of: str, example: str) -> None:
@@ -265,24 +326,26 @@ class SearchFile(Struct, frozen=True, forbid_unknown_fields=True):
     """The content of the file.
 
     index: settings of the indexes that cotrail creates, by their dotted names without `index.`.
-    corpora, servers, web: existing indexes, retrieval servers and providers by the names of their corpora.
+    corpora, servers, web, mcp: existing indexes, retrieval servers, providers and search tools by the names of their
+        corpora.
     """
 
     index: dict[str, Any] = {}
     corpora: dict[str, ExistingIndex] = {}
     servers: dict[str, RetrievalServer] = {}
     web: dict[str, WebSearch] = {}
+    mcp: dict[str, McpSearch] = {}
+
+    @property
+    def remote(self) -> dict[str, RemoteServer]:
+        """All that are only searched, by name."""
+        return {**self.servers, **self.web, **self.mcp}
 
 
 def read_search_file(path: Path) -> SearchFile:
     """The file's content, empty for a missing file; raises InputError where it is malformed."""
     what = "the search settings"
-    try:
-        document = read_toml(path, what)
-    except FileNotFoundError:
-        return SearchFile()
-    except OSError as error:
-        raise InputError(f"{what} {path} can't be read ({error.strerror}); check the path") from error
+    document = read_toml_or_empty(path, what)
     try:
         search_file = msgspec.convert(document, SearchFile)
     except msgspec.ValidationError as error:
@@ -294,8 +357,9 @@ def read_search_file(path: Path) -> SearchFile:
     for name in settings:
         if name.startswith(RESERVED_SETTINGS):
             raise InputError(f"{what} {path} can't set {name}: cotrail sets it itself; take it out")
-    for name in (*search_file.corpora, *search_file.servers, *search_file.web):
+    every = [*search_file.servers, *search_file.web, *search_file.mcp]
+    for name in (*search_file.corpora, *every):
         checked_name(name)
-    if both := search_file.servers.keys() & search_file.web.keys():
-        raise InputError(f"{what} {path} have two corpora {min(both)!r}, in [servers] and in [web]; rename one")
+    if both := [name for name in every if every.count(name) > 1]:
+        raise InputError(f"{what} {path} have two corpora {min(both)!r}, in two tables; rename one")
     return replace(search_file, index=settings)

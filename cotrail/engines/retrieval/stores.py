@@ -32,8 +32,8 @@ from cotrail.engines.retrieval.manifest import (
     FolderManifest,
     IndexManifest,
     Revision,
+    checked_name,
     corpora,
-    corpus_directory,
     existing_corpus,
     installed,
     read_manifest,
@@ -41,8 +41,9 @@ from cotrail.engines.retrieval.manifest import (
     unusable,
     write_manifest,
 )
+from cotrail.engines.retrieval.mcp_search import McpCorpus
 from cotrail.engines.retrieval.retrieve_server import ServedCorpus, manifest_of
-from cotrail.engines.retrieval.search_server import RemoteServer, SearchServer, WebSearch
+from cotrail.engines.retrieval.search_server import McpSearch, RemoteServer, SearchServer, WebSearch
 from cotrail.engines.retrieval.web_search import WebCorpus
 from cotrail.errors import CorpusError, CotrailError, InputError, UnknownNameError
 
@@ -94,8 +95,9 @@ def open_index(directory: Path, models: Path = NO_MODELS) -> Corpus:
             raise unusable(directory, "it was built by another version of cotrail")
         return engine.open(directory / manifest.folder, manifest)
     except UnknownNameError as error:
+        by = manifest.engine or "another version of cotrail"
         raise unusable(
-            directory, f"it was built by {manifest.engine or 'another version of cotrail'}, which isn't here"
+            directory, f"it was built by {by}, which isn't here; of an extension, start the workers again"
         ) from error
     except CotrailError:
         raise
@@ -164,13 +166,15 @@ class FolderStore:
         self._models = models
 
     def build(self, name: str, paragraphs: Iterable[Paragraph], new: NewIndex = DEFAULT_INDEX) -> IndexManifest:
-        """Indexes the paragraphs as the corpus of that name: without an engine by tantivy, with a `model` by `dense`.
+        """Indexes the paragraphs as the corpus of that name: without an engine by tantivy, with a `model` by `dense`,
+        with `late` by that.
 
         Raises CorpusError where the folder can't be written, UnknownNameError, NotInstalledError, and InputError for
         settings that the engine doesn't take.
         """
-        engine = folder_engine(new.engine or ("dense" if "model" in new.settings else "tantivy"), self._models)
-        directory = corpus_directory(self._folder, name)
+        usual = "late" if "late" in new.settings else "dense" if "model" in new.settings else "tantivy"
+        engine = folder_engine(new.engine or usual, self._models)
+        directory = self._folder / checked_name(name)
         settings = read_settings(engine.name, engine.settings, new.settings)
         return build_index(paragraphs, directory, new.progress, engine=engine, settings=settings)
 
@@ -251,7 +255,12 @@ class RemoteCorpora:
     def open(self, name: str) -> Corpus:
         """The corpus of that name; raises UnknownNameError, which lists those there are."""
         if server := self._servers.get(name):
-            return WebCorpus(name, server) if isinstance(server, WebSearch) else ServedCorpus(name, server)
+            match server:
+                case WebSearch():
+                    return WebCorpus(name, server)
+                case McpSearch():
+                    return McpCorpus(name, server)
+            return ServedCorpus(name, server)
         try:
             return self._others.open(name)
         except UnknownNameError as error:
@@ -268,7 +277,7 @@ class RemoteCorpora:
 
     def extent(self, name: str) -> Extent:
         server = self._servers.get(name)
-        return Extent(location=server.url) if server else self._others.extent(name)
+        return Extent(location=server.place) if server else self._others.extent(name)
 
     def _check_other(self, name: str, what_to_do: str) -> None:
         if name in self._servers:

@@ -197,7 +197,7 @@ async def _content(response: httpx2.Response, most: int) -> bytes:
 
 async def _extracted(content: bytes, kind: str, charset: str) -> Page:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", __name__, kind, charset),
+        *(sys.executable, "-P", "-m", __name__, kind, charset),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

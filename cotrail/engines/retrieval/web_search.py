@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from cotrail.common.optional_packages import check_package, installed_with
 from cotrail.common.printable_text import cut, storable
 from cotrail.core.questions import Hit, Paragraph
-from cotrail.engines.retrieval.retrieve_server import RemoteCorpus
+from cotrail.engines.retrieval.retrieve_server import AskedCorpus
 from cotrail.engines.retrieval.search_server import Provider, WebSearch
 from cotrail.errors import TransientStepError
 
@@ -67,7 +67,7 @@ def said(result: dict[str, Any], *names: str) -> str:
     return next((storable(text) for name in names if (text := result.get(name)) and isinstance(text, str)), "")
 
 
-class WebCorpus(RemoteCorpus):
+class WebCorpus(AskedCorpus):
     """The web as a provider finds it, whose pages are opened by their addresses.
 
     A paragraph's id is its page's address, which its title ends in, so that a model that is shown it can open the page.

@@ -20,7 +20,7 @@ from cotrail.evaluation.causes.plain_words import (
     plain,
     read,
 )
-from cotrail.evaluation.metrics.drop import published_spans
+from cotrail.evaluation.metrics.answer_scores import published_spans
 
 LEAST_SHARE = 2 / 3
 """The share of a published answer's words that an answer within it has at least: F1 is 0.8 then."""
@@ -103,7 +103,8 @@ def _is_same(answer: str, spans: Sequence[str]) -> bool:
     """Return whether the words are the same, in another order where that says nothing."""
     published = " and ".join(spans)
     given, wanted = _core(read(answer)), _core(read(published))
-    if "".join(given) == "".join(wanted) or any({" ".join(given), " ".join(wanted)} <= {*same} for same in _spoken()):
+    spoken = ({" ".join(_core(read(name.title()))) for name in same} for same in _SAME)
+    if "".join(given) == "".join(wanted) or any({" ".join(given), " ".join(wanted)} <= same for same in spoken):
         return True
     if _stands_for(answer, published) or _stands_for(published, answer) or _has_initials(given, wanted):
         return True
@@ -141,11 +142,6 @@ def _is_surname(answer: str, spans: Sequence[str], scene: Scene) -> bool:
     return given[0] not in NO_DETAIL and all(
         name[-1:] == (given[0],) and {*name} <= {*wanted} for name in scene.names(given)
     )
-
-
-def _spoken() -> Iterator[tuple[str, ...]]:
-    for same in _SAME:
-        yield tuple(" ".join(_core(read(name.title()))) for name in same)
 
 
 def _core(reading: Reading) -> list[str]:

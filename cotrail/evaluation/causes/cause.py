@@ -10,8 +10,6 @@ from msgspec import Struct
 from cotrail.evaluation.judging.tallies import cohens_kappa
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
 
-# The causes of a wrong answer, in their order of precedence.
-
 
 class Cause(StrEnum):
     """Why an answer is wrong; of several that apply to a question, the first in this order is its cause.
@@ -69,9 +67,6 @@ class Explanation(Struct, frozen=True, kw_only=True):
         return self.signs[0].facts
 
 
-# The cause of a wrong answer as a person sees it.
-
-
 class CauseLabel(Struct, frozen=True, kw_only=True):
     """An annotator's label of a wrong answer; labelled_at: when it was stored, None before."""
 
@@ -80,9 +75,6 @@ class CauseLabel(Struct, frozen=True, kw_only=True):
     cause: Cause
     note: str = ""
     labelled_at: datetime | None = None
-
-
-# How many answers are wrong by each cause.
 
 
 class CauseCount(Struct, frozen=True, kw_only=True):
@@ -111,9 +103,6 @@ def _count(cause: Cause, causes: Sequence[Cause], signs: int) -> CauseCount:
     return CauseCount(
         cause=cause, questions=number, share=number / len(causes), interval=confidence_interval(scores), signs=signs
     )
-
-
-# Agreement of the causes by rule with a person's labels.
 
 
 class LabelAgreement(Struct, frozen=True, kw_only=True):

@@ -13,13 +13,10 @@ from cotrail.core.questions import Paragraph
 from cotrail.engines.knowledge.words import STOP_WORDS
 from cotrail.evaluation.causes.answer_forms import LONGEST, same_but_for_form
 from cotrail.evaluation.causes.cause import Cause, Explanation, Sign
-from cotrail.evaluation.causes.gold_fates import GoldFate, answers_of, gold_fates, title_of
+from cotrail.evaluation.causes.gold_fates import GoldFate, QuestionRecord, answers_of, bounded, gold_fates, title_of
 from cotrail.evaluation.causes.meant_answers import states
 from cotrail.evaluation.causes.plain_words import is_number, names_and_numbers, plain, stands_in
-from cotrail.evaluation.causes.question_record import Judgement, QuestionRecord, bounded
 from cotrail.evaluation.metrics.answer_scores import answer_scores
-
-# Whether a chain of thought has the right answer, and whether a limit ended it before it had any.
 
 
 def right_in_chain(record: QuestionRecord) -> str:
@@ -92,16 +89,12 @@ def contradictions(record: QuestionRecord, fates: Sequence[GoldFate]) -> Iterato
             for number, sentence, sentence_words in chain:
                 if judgement := judged.get(sentence_words):
                     if judgement.contradicts:
-                        yield _as_judged(number, fate, judgement)
+                        yield (
+                            f"the entailer judged at step {judgement.step} that the gold paragraph '{fate.name}' "
+                            f"contradicts sentence {number} ({judgement.contradiction:.2f})"
+                        )
                 elif stands_in(given.title, sentence_words) and (said := given.otherwise(sentence, known)):
                     yield f"sentence {number} says {said} in the gold paragraph '{fate.name}'"
-
-
-def _as_judged(number: int, fate: GoldFate, judgement: Judgement) -> str:
-    return (
-        f"the entailer judged at step {judgement.step} that the gold paragraph '{fate.name}' contradicts sentence "
-        f"{number} ({judgement.contradiction:.2f})"
-    )
 
 
 class _Given(Struct, frozen=True):

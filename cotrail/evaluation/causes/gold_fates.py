@@ -1,19 +1,136 @@
-"""The fate of a question's gold paragraphs: found, shown, used."""
+"""What causes of wrong answers are derived from: a question as its steps left it, the fate of its gold paragraphs."""
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import chain, islice
+from typing import TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cotrail.common.printable_text import cut
 from cotrail.common.sentence_boundaries import sentences
 from cotrail.core.questions import GoldParagraph, Paragraph
+from cotrail.data.datasets.spec import Scoring
 from cotrail.evaluation.causes.answer_forms import is_label
+from cotrail.evaluation.causes.names_in_texts import Scene
 from cotrail.evaluation.causes.plain_words import content, names_and_numbers, plain, stands_in
-from cotrail.evaluation.causes.question_record import FoundParagraph, QuestionRecord, SeenParagraph
-from cotrail.evaluation.metrics.drop import published_spans
+from cotrail.evaluation.metrics.answer_scores import published_spans
 from cotrail.evaluation.metrics.supporting_paragraphs import Fold, Key, counted, fold_of, gold_key, paragraph_keys
+
+MOST_CHARACTERS, LONGEST_CHAIN = 40_000, 1_000
+"""Of each text, and of a chain, that the rules read: what stands behind isn't looked at."""
+
+
+class FoundParagraph(Struct, frozen=True, kw_only=True):
+    """A paragraph in a search's result: the step, and its rank there, from 1."""
+
+    paragraph: Paragraph
+    step: int
+    rank: int
+
+
+class SeenParagraph(Struct, frozen=True, kw_only=True):
+    """A paragraph that a model saw; text: as much of it as was shown, its title included."""
+
+    paragraph: Paragraph
+    step: int
+    text: str
+
+
+class Judgement(Struct, frozen=True, kw_only=True):
+    """An entailment step: how probably a paragraph entails and contradicts a sentence."""
+
+    sentence: str
+    paragraph: Paragraph
+    step: int
+    entailment: float
+    contradiction: float
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether contradiction is the likeliest of the three."""
+        return self.contradiction > max(self.entailment, 1 - self.entailment - self.contradiction)
+
+
+class QuestionRecord(Struct, frozen=True, kw_only=True, dict=True):
+    """A question, what its dataset publishes of it, and what its run did.
+
+    scoring: by which its paragraphs and answers are compared.
+    answers: the published ones; gold, pinned: as of `Question`.
+    right: whether the answer is right by the dataset's own metric.
+    answer: as it was given; stated: the span that an answer of several sentences states, if any.
+    sentences: the question's chain of thought; reading: the sentences of the reader's own.
+    searches: their number; found: what they found, in order; seen: what was in prompts, and what was read by extractors
+        and entailers, in order.
+    ended_by: see `cotrail.core.history`; trouble: why there is no answer, where there is none.
+    unread: how many steps this version can't read.
+    """
+
+    question: str
+    scoring: Scoring
+    answers: tuple[str, ...]
+    gold: tuple[GoldParagraph, ...] = ()
+    pinned: GoldParagraph | None = None
+    right: bool = False
+    answer: str = ""
+    stated: str = ""
+    sentences: tuple[str, ...] = ()
+    reading: tuple[str, ...] = ()
+    searches: int = 0
+    found: tuple[FoundParagraph, ...] = ()
+    seen: tuple[SeenParagraph, ...] = ()
+    judgements: tuple[Judgement, ...] = ()
+    ended_by: str = ""
+    trouble: str = ""
+    unread: int = 0
+
+    @cached_property
+    def scene(self) -> Scene:
+        """What its answers are given to: the question, and the gold paragraphs and those that were seen."""
+        return Scene(self.question, (*self.gold, *dict.fromkeys(each.paragraph for each in self.seen)))
+
+    @property
+    def short(self) -> str:
+        """The answer as short as it is stated."""
+        return self.stated or self.answer
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """All that was written for the answer: the chain, the reader's own and the answer."""
+        return (*self.sentences, *self.reading, self.answer)
+
+
+def bounded(record: QuestionRecord) -> QuestionRecord:
+    """The question with the beginning of what is longer than the rules read."""
+    return replace(
+        record,
+        question=_cut(record.question),
+        answers=tuple(map(_cut, record.answers)),
+        gold=tuple(map(_beginning, record.gold)),
+        pinned=None if record.pinned is None else _beginning(record.pinned),
+        answer=_cut(record.answer),
+        stated=_cut(record.stated),
+        sentences=tuple(map(_cut, record.sentences[:LONGEST_CHAIN])),
+        reading=tuple(map(_cut, record.reading[:LONGEST_CHAIN])),
+        found=tuple(replace(each, paragraph=_beginning(each.paragraph)) for each in record.found),
+        seen=tuple(replace(each, paragraph=_beginning(each.paragraph), text=_cut(each.text)) for each in record.seen),
+        judgements=tuple(replace(each, paragraph=_beginning(each.paragraph)) for each in record.judgements),
+    )
+
+
+P = TypeVar("P", Paragraph, GoldParagraph)
+
+
+def _beginning(paragraph: P) -> P:
+    short = len(paragraph.text) <= MOST_CHARACTERS
+    return paragraph if short else replace(paragraph, text=_cut(paragraph.text))
+
+
+def _cut(text: str) -> str:
+    return text[:MOST_CHARACTERS]
+
 
 # Whether a chain of thought has something of a paragraph, by their words.
 
@@ -140,10 +257,18 @@ def gold_fates(record: QuestionRecord) -> tuple[GoldFate, ...]:
         return ()
     found, words = dict(_first_found(record, fold)), ParagraphWords.of(record)
     keyed = [(each, paragraph_keys(each.paragraph, fold), fold(each.paragraph.title)) for each in record.seen]
-    return tuple(
-        _fate(record, gold, found.get(key), tuple(_seen(keyed, key, gold, fold)), words)
-        for key, gold in reversed(once.items())
-    )
+    fates = []
+    for key, gold in reversed(once.items()):
+        first, seen = found.get(key), tuple(_seen(keyed, key, gold, fold))
+        # Of a page that is gold as a whole, the text is that of what was found of it.
+        paragraphs = dict.fromkeys(each.paragraph for each in (*((first,) if first else ()), *seen))
+        texts = dict.fromkeys(plain(f"{each.title} {each.text}") for each in (gold, *paragraphs))
+        spans = dict.fromkeys(answers_of(record))
+        states = tuple(span for span in spans if any(stands_in(plain(span), text) for text in texts))
+        lost = _lost(record, gold, states, seen) if seen else ""
+        used = _used(record, states, seen, words)
+        fates.append(GoldFate(gold=gold, found=first, seen=seen, states=states, lost=lost, used=used))
+    return tuple(fates)
 
 
 def answers_of(record: QuestionRecord) -> Iterator[str]:
@@ -170,27 +295,6 @@ def _seen(
     for each, keys, its_title in keyed:
         if key in keys or (title and its_title == title and any(stands_in(part, plain(each.text)) for part in parts)):
             yield each
-
-
-def _fate(
-    record: QuestionRecord,
-    gold: GoldParagraph,
-    found: FoundParagraph | None,
-    seen: tuple[SeenParagraph, ...],
-    words: ParagraphWords,
-) -> GoldFate:
-    # Of a page that is gold as a whole, the text is that of what was found of it.
-    paragraphs = dict.fromkeys(each.paragraph for each in (*((found,) if found else ()), *seen))
-    texts = dict.fromkeys(plain(f"{each.title} {each.text}") for each in (gold, *paragraphs))
-    states = tuple(span for span in dict.fromkeys(answers_of(record)) if any(stands_in(plain(span), t) for t in texts))
-    return GoldFate(
-        gold=gold,
-        found=found,
-        seen=seen,
-        states=states,
-        lost=_lost(record, gold, states, seen) if seen else "",
-        used=_used(record, states, seen, words),
-    )
 
 
 def _lost(record: QuestionRecord, gold: GoldParagraph, states: Sequence[str], seen: Sequence[SeenParagraph]) -> str:

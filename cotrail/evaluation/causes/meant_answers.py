@@ -202,17 +202,15 @@ def _said(reading: Reading, item: range) -> range:
     start = item.start
     if not start or ":" in reading.gap(start):
         start = next((n + 1 for n in reversed(item[:-1]) if reading.words[n].plain in STOP_WORDS), start)
-    while start < item.stop - 1 and _introduces(reading.words[start].plain):
+    for word in _plain(reading, range(start, item.stop - 1)):
+        if word not in names_in_texts.INTRODUCING and word != "maybe" and not word.endswith("ly"):
+            break
         start += 1
     return range(start, item.stop)
 
 
 def _is_aside(words: tuple[str, ...], also: frozenset[str]) -> bool:
     return (also | names_in_texts.INTRODUCING).issuperset(words) or all(map(is_number, words))
-
-
-def _introduces(word: str) -> bool:
-    return word in names_in_texts.INTRODUCING or word == "maybe" or word.endswith("ly")
 
 
 def _is_short_item(reading: Reading, item: range) -> bool:

@@ -132,7 +132,8 @@ def _name(reading: Reading, first: int, end: int, small: frozenset[str]) -> tupl
     while stop < most:
         word = reading.words[stop].plain
         suffix = word in _SUFFIXES and reading.gap(stop).strip() in {"", ",", "the", ", the"}
-        joined = _joins(reading, stop) and (_is_of_name(reading, stop, frozenset()) or _is_short(word))
+        is_short = word.isdigit() and len(word) < len("1901")  # "Apollo 11", and no year
+        joined = _joins(reading, stop) and (_is_of_name(reading, stop, frozenset()) or is_short)
         if suffix or joined or _is_subtitle(reading, stop):
             stop += 1
         elif (
@@ -171,11 +172,6 @@ def _is_of_name(reading: Reading, number: int, small: frozenset[str]) -> bool:
     begins = not number or not frozenset(".!?:\n").isdisjoint(reading.gap(number))
     common = STOP_WORDS | HARMLESS | INTRODUCING | small
     return not begins or not (word in common or word.endswith("ly"))
-
-
-def _is_short(word: str) -> bool:
-    """Return whether a word is a number that may end a name ("Apollo 11") and is no year."""
-    return word.isdigit() and len(word) < len("1901")
 
 
 def _has_no_other_unit(words: Sequence[str], first: int, end: int, scene: Scene) -> bool:

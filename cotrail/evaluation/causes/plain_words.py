@@ -99,7 +99,10 @@ class Reading(NamedTuple):
 @lru_cache(maxsize=_MOST_READ)
 def read(text: str) -> Reading:
     """The text's words in their plain form, with their places."""
-    folded = text if text.isascii() else _without_accents(text)
+    folded = text
+    if not text.isascii():
+        letters = unicodedata.normalize("NFKD", few_marks(text))
+        folded = "".join(each for each in letters if not unicodedata.combining(each))
     return Reading(folded, tuple(_read(_WORD.finditer(folded))))
 
 
@@ -107,10 +110,6 @@ def read(text: str) -> Reading:
 def plain(text: str) -> str:
     """The text's words in their plain form, with one space between."""
     return " ".join(word.plain for word in read(text).words)
-
-
-def _without_accents(text: str) -> str:
-    return "".join(each for each in unicodedata.normalize("NFKD", few_marks(text)) if not unicodedata.combining(each))
 
 
 def stands_in(part: str, whole: str) -> bool:
@@ -165,20 +164,16 @@ def _read(matches: Iterable[re.Match[str]]) -> list[Word]:
         elif match.lastgroup == "number":
             read.append(Word(_digits(word.replace(",", "")), start, end))
         elif word in _NUMBERS:
-            _add_number(read, Word(str(_NUMBERS[word]), start, end), after_tens=before in _TENS)
+            if before in _TENS and 0 < _NUMBERS[word] < len(_SMALL) // 2:
+                read[-1] = Word(str(int(read[-1].plain) + _NUMBERS[word]), read[-1].start, end)
+            else:
+                read.append(Word(str(_NUMBERS[word]), start, end))
         elif word in _SCALES and read and _is_short_number(read[-1].plain):
             read[-1] = Word(_digits(str(float(read[-1].plain) * _SCALES[word])), read[-1].start, end)
         elif not (word in _ARTICLES or (word in _ORDINALS and before[:1].isdigit())):
             read.append(Word(_ALIKE.get(word, word), start, end))
         before = word
     return read
-
-
-def _add_number(read: list[Word], word: Word, *, after_tens: bool) -> None:
-    if after_tens and 0 < int(word.plain) < len(_SMALL) // 2:
-        read[-1] = Word(str(int(read[-1].plain) + int(word.plain)), read[-1].start, word.end)
-    else:
-        read.append(word)
 
 
 def _written_date(date: str) -> list[str]:

@@ -26,8 +26,6 @@ from cotrail.evaluation.metrics.metric import QuestionScores
 from cotrail.systems.parts.rules import Rules
 from cotrail.systems.spec import Needs
 
-# Questions and demonstrations of an experiment's runs.
-
 RunKeys = Mapping[str, Any]
 """A run's request: the keys of its run file, with paths relative to the experiment's file."""
 
@@ -140,8 +138,6 @@ class GoldAsPublished(Inputs):
     locates_gold = False
 
 
-# What all experiment files have.
-
 Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 ExperimentName = Annotated[
     str,
@@ -198,9 +194,6 @@ class Experiment(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         later = unusual(self, "question_budget", "run_budget", "serving")
         shared |= {name: to_builtins(each) for name, each in later.items()}
         return {"system": system, **shared, "settings": reduce(merged, settings, self.settings.get(system, {})), **keys}
-
-
-# Runs of experiments: a grid of cells, in stages.
 
 
 class ExperimentCell(Protocol):

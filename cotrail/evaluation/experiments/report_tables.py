@@ -9,8 +9,6 @@ from msgspec.structs import replace
 from cotrail.common.humanize import count
 from cotrail.evaluation.metrics.confidence_intervals import share_interval
 
-# Charts as values, for a program to draw: panels of bars or lines, with points out of 100.
-
 
 class ChartPoint(Struct, frozen=True, kw_only=True):
     """A score in points out of 100; `answered` is that of `report_tables.Mean`.
@@ -79,27 +77,11 @@ class Chart(Struct, frozen=True, kw_only=True):
         )
 
 
-# Report tables as values, to be rendered for a terminal, a file or a program; scores are from 0 to 1.
-
 Unit = Literal[
-    "text",
-    "passage",
-    "goal",
-    "system",
-    "reader",
-    "place",
-    "metric",
-    "score",
-    "mean",
-    "percent",
-    "gain",
-    "decimal",
-    "average",
-    "count",
-    "seconds",
-    "dollars",
-    "probability",
-]
+    "text", "passage", "goal", "system", "reader", "place", "metric",
+    "score", "mean", "percent", "gain",
+    "decimal", "average", "count", "seconds", "dollars", "probability",
+]  # fmt: skip
 """Type of a column's values: texts (`passage`: long ones); names (see `ReportTable.names`); scores (`mean`: without
 deviation, `percent`: with two decimals) and their differences; numbers (`average`: with two decimals)."""
 
@@ -250,8 +232,6 @@ def _means(value: Value) -> Iterator[Mean]:
     elif isinstance(value, EMAndF1):
         yield from (each for each in (value.em, value.f1) if each)
 
-
-# Report of an experiment: its tables and figures as values, which documents and displays show.
 
 NO_RESULTS = "No run of the experiment has results yet."
 

@@ -53,7 +53,10 @@ def read_labels(path: Path, questions: Collection[str], verdicts: Collection[str
         if before := places.get(line.id):
             raise InputError(f"{place}: question {line.id!r} is in {before} already; remove one of them")
         labels[line.id], places[line.id] = label, place
-    _check_sort(path, labels)
+    if not labels:
+        raise InputError(f'{path} has no labels; write one a line, such as {{"id": "q1", "correct": true}}')
+    if len({type(label) for label in labels.values()}) > 1:
+        raise InputError(f"{path} has both `verdict` and `correct`; give all labels as one of them")
     return labels
 
 
@@ -83,13 +86,6 @@ def _label(place: str, line: _Line, verdicts: Collection[str]) -> Label:
         case UnsetType(), bool() as correct:
             return correct
     raise InputError(f"{place}: a label is either a `verdict` or whether the answer is `correct`; give one of them")
-
-
-def _check_sort(path: Path, labels: Mapping[str, Label]) -> None:
-    if not labels:
-        raise InputError(f'{path} has no labels; write one a line, such as {{"id": "q1", "correct": true}}')
-    if len({type(label) for label in labels.values()}) > 1:
-        raise InputError(f"{path} has both `verdict` and `correct`; give all labels as one of them")
 
 
 # Calibration error of stated confidence: how far it is from the share of what turned out right.

@@ -12,11 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
-from cotrail.systems.judge.judgement import Judgement
-from cotrail.systems.judge.rubric import Rubric
+from cotrail.systems.judge.rubric import Judgement, Rubric
 from cotrail.systems.judge.system import CONTRADICTED, FAITHFUL, NO_CLAIMS, PARTLY, UNFAITHFUL
-
-# Shares of questions, with their intervals.
 
 
 class Share(Struct, frozen=True, kw_only=True):

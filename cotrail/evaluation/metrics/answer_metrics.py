@@ -7,8 +7,7 @@ from pathlib import Path
 from cotrail.common.answer_normalization import normalized, rouge_l
 from cotrail.common.toml_files import read_toml
 from cotrail.data.datasets.spec import Scoring
-from cotrail.evaluation.metrics.answer_scores import tuning_f1
-from cotrail.evaluation.metrics.drop import published_spans
+from cotrail.evaluation.metrics.answer_scores import published_spans, tuning_f1
 from cotrail.evaluation.metrics.metric import Metric, ScoredQuestion
 from cotrail.evaluation.metrics.supporting_paragraphs import (
     SupportScores,
@@ -77,11 +76,8 @@ def crag_score(prediction: str, answers: Sequence[str]) -> float | None:
     said = _plain(prediction)
     if not said or _UNKNOWN in said:
         return 0.0
-    return 1.0 if any(_agree(said, _plain(answer)) for answer in answers) else -1.0
-
-
-def _agree(said: str, published: str) -> bool:
-    return said == published or (_FALSE_PREMISE in said and _FALSE_PREMISE in published)
+    right = (said == answer or (_FALSE_PREMISE in said and _FALSE_PREMISE in answer) for answer in map(_plain, answers))
+    return 1.0 if any(right) else -1.0
 
 
 def _plain(text: str) -> str:
@@ -101,9 +97,6 @@ def long_answer_score(scoring: Scoring, prediction: str, answers: Sequence[str])
     if not scoring.long_answers or not answers:
         return None
     return max(rouge_l(prediction, answer) for answer in answers)
-
-
-# What each metric is of a question.
 
 
 def _of_support(part: Callable[[SupportScores], float | None]) -> Callable[[ScoredQuestion], float | None]:

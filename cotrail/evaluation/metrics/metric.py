@@ -11,10 +11,7 @@ from cotrail.common.structs import common_fields
 from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.spec import Scoring
 from cotrail.evaluation.metrics import supporting_paragraphs
-from cotrail.evaluation.metrics.answer_scores import answer_scores
-from cotrail.evaluation.metrics.drop import AnswerScores
-
-# Scores by the names of metrics, for what only passes them on.
+from cotrail.evaluation.metrics.answer_scores import AnswerScores, answer_scores
 
 QuestionScores = Mapping[str, float | None]
 """Scores of one question by the names of the metrics; None where the dataset publishes nothing to compare with."""

@@ -4,30 +4,22 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
 from operator import itemgetter
+from pathlib import Path
 from statistics import fmean
 from typing import Any, Protocol
 
 from msgspec import Struct
 
+from cotrail.common.toml_files import read_toml
 from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.registry import scoring_of
 from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
 from cotrail.evaluation.metrics.metric import Metric, MetricFacts, QuestionScores, ScoredQuestion
 
-CAVEAT = (
-    "EM, F1, precision and recall are means over the questions that publish what they need. A question without an "
-    "answer counts 0 for its answer, and for its paragraphs with what it has collected; one that was never asked, as a "
-    "budget or a person ended the run, counts nowhere. The 95 % confidence intervals are over questions: Clopper and "
-    "Pearson's where each scores 0 or 1, Gaffke's for other scores. Numbers of things have Student's t, which misses "
-    "more often than it says where few questions have most of them."
-)
-
-LEFT_OVER_CAVEAT = (
-    "Where a rule, a budget or a person ended a run, the number of questions wasn't fixed beforehand: there the "
-    "intervals are confidence sequences (Waudby-Smith & Ramdas 2024), which hold wherever a run ends if the order of "
-    "the questions doesn't depend on them, and are wider. Numbers of things have none."
-)
+_CAVEATS: dict[str, str] = read_toml(Path(__file__).with_name("caveats.toml"))
+CAVEAT, LEFT_OVER_CAVEAT, REPEATS_CAVEAT, SEQUENTIAL_CAVEAT = _CAVEATS.values()
+"""What means and their intervals promise: of a fixed number of questions, of ended runs, of repeats, of rules."""
 
 IntervalOf = Callable[[MetricFacts, Sequence[float]], ConfidenceInterval | None]
 """Computes the interval of a metric's mean from the questions' scores."""
@@ -48,11 +40,6 @@ class KindedScores(Struct, frozen=True, kw_only=True):
 
     kinds: Mapping[str, str]
     scores: QuestionScores
-
-
-def question_scores(question: ScoredQuestion) -> QuestionScores:
-    """Score a question."""
-    return {name: metric.value(question) for name, metric in METRICS.items()}
 
 
 def usual_interval(metric: MetricFacts, scores: Sequence[float]) -> ConfidenceInterval | None:
@@ -106,9 +93,6 @@ def _by_size(parts: Mapping[str, Sequence[int]]) -> list[str]:
     return sorted(parts, key=lambda kind: (-len(parts[kind]), kind))
 
 
-# Scoring of recorded questions by the metrics of their run's dataset.
-
-
 class Scorable(Protocol):
     """What scores take of a recorded question; see `ScoredQuestion`. paragraphs: the collected ones."""
 
@@ -159,10 +143,7 @@ Score = Callable[[Scorable], QuestionScores]
 
 
 def scorer(run: ScoredRun, find_recorded: FindRecorded, metrics: Iterable[str] = METRICS) -> Score:
-    """What scores the questions of a run by these metrics.
-
-    find_recorded: `cotrail.systems.registry.recorded_system`.
-    """
+    """What scores a run's questions by these metrics; find_recorded: `systems.registry.recorded_system`."""
     system, scoring = find_recorded(run.system, run.system_version), scoring_of(run.dataset)
     answering = system is None or system.answers_with(run.settings)
     named = {name: _shared(METRICS[name]) for name in metrics}

@@ -12,7 +12,7 @@ from cotrail.errors import InputError
 from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.confidence_intervals import ALIKE, ConfidenceInterval, confidence_interval
 from cotrail.evaluation.metrics.metric import Metric, QuestionScores
-from cotrail.evaluation.metrics.question_scores import LEFT_OVER_CAVEAT, IntervalOf
+from cotrail.evaluation.metrics.question_scores import LEFT_OVER_CAVEAT, REPEATS_CAVEAT, IntervalOf
 from cotrail.evaluation.metrics.stop_rules import interval_of
 
 # Means of scores that come in clusters, such as several answers to one question, with errors that take this in.
@@ -101,13 +101,6 @@ def mean_and_deviation(values: Sequence[float]) -> Spread:
         raise InputError("there are no results to take the mean of; wait until a run is finished")
     deviation = statistics.stdev(values) if len(values) > 1 else None
     return Spread(mean=statistics.mean(values), deviation=deviation)
-
-
-REPEATS_CAVEAT = (
-    "The mean is over questions and repeats; its standard error and 95 % interval are clustered by question, since "
-    "answers to one question are alike. Between repeats: the standard deviation of the repeats' own means. pass@k: at "
-    "least one of k answers is right."
-)
 
 
 class RepeatedMetric(Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ from msgspec import Struct
 from cotrail.common.answer_normalization import normalized
 from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.spec import Scoring
-from cotrail.evaluation.metrics.drop import published_spans, repaired
+from cotrail.evaluation.metrics.answer_scores import published_spans, repaired
 
 # Rankings against judged documents: NDCG, recall and reciprocal rank, with trec_eval's arithmetic.
 #
@@ -254,15 +254,6 @@ def _contents_among(paragraphs: Sequence[Paragraph | GoldParagraph], fold: Fold)
 def fold_of(scoring: Scoring) -> Fold:
     """Return the rule by which titles and texts of a dataset's paragraphs are compared."""
     return _FOLD_WHOLE if scoring.any_script else _FOLD_ASCII
-
-
-def paragraph_recall(collected: Iterable[Paragraph], gold: Sequence[GoldParagraph]) -> float | None:
-    """Share of the gold paragraphs that were collected; None where none are published.
-
-    Paragraphs are compared by `content_key`.
-    """
-    scores = support_scores(Scoring("squad", any_script=True), collected, gold)
-    return None if scores is None else scores.recall
 
 
 def answer_support_recall(collected: Iterable[Paragraph], answers: Sequence[str]) -> float | None:

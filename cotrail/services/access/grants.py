@@ -12,7 +12,7 @@ it the project sees, all of it where they say nothing. What another project made
 `PROJECT~NAME`.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -34,6 +34,13 @@ from cotrail.models.records.projects import BETWEEN
 from cotrail.models.schema.states import DEFAULT_PROJECT
 from cotrail.services.actor import actor
 from cotrail.services.store import reading
+
+GIVEN = "given-"  # begins the names of corpora that Python was given as paragraphs or files
+
+
+def meant(names: Sequence[str]) -> Sequence[str]:
+    """The corpora that one who names none may mean: of these, those that Python wasn't given, if there are any."""
+    return [each for each in names if not each.startswith(GIVEN)] or names
 
 
 class Grants(Struct, frozen=True, kw_only=True):

@@ -184,9 +184,6 @@ Limit = Annotated[int, Meta(ge=1, le=1000)]
 Before = Annotated[int, Meta(ge=1, le=2**53)]
 
 
-# Activities: who asked the service to change what. They are kept as long as the store is.
-
-
 @operation("activities.index", "GET", "/activities", Scope.ADMIN)
 def show_activities(limit: Limit = 100, before: Before | None = None) -> tuple[ActivityRecord, ...]:
     """List what was asked for that changes anything, the newest first; before: only what came before this one."""

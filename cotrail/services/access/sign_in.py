@@ -227,7 +227,8 @@ class SignIn:
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         address = await self._provider.address(redirect, state=state, nonce=nonce, verifier=verifier)
         flow = _Flow(state=state, nonce=nonce, verifier=verifier, redirect=redirect, path=path)
-        return Begun(address=address, sealed=self._sealed(flow))
+        claims = {**msgspec.structs.asdict(flow), "exp": int(time.time()) + FLOW_SECONDS}
+        return Begun(address=address, sealed=jwt.encode(_SEALED, claims, self._key, registry=JWERegistry()))
 
     async def complete(self, sealed: str, state: str, code: str) -> Session:
         """End a sign-in, by what the browser kept and what the provider sent it back with.
@@ -241,7 +242,9 @@ class SignIn:
         if not code:
             raise UnauthenticatedError("the provider didn't sign you in; begin again")
         claims = await self._provider.claims(code, flow.redirect, nonce=flow.nonce, verifier=flow.verifier)
-        email = _verified_email(claims)
+        given = claims.get("email")
+        verified = isinstance(given, str) and "@" in given and claims.get("email_verified") is True
+        email = given if verified else None
         rule = self._table.rule_for(email, claims)
         if rule is None:
             who = email or "you, whose e-mail the provider hasn't verified"
@@ -259,10 +262,6 @@ class SignIn:
                 lifetime=timedelta(hours=self._table.hours),
                 person=person,
             )
-
-    def _sealed(self, flow: _Flow) -> str:
-        claims = {**msgspec.structs.asdict(flow), "exp": int(time.time()) + FLOW_SECONDS}
-        return jwt.encode(_SEALED, claims, self._key, registry=JWERegistry())
 
     def _opened(self, sealed: str) -> _Flow:
         try:
@@ -288,11 +287,6 @@ def configured() -> SignIn | None:
     if not secret:
         raise InputError(f"the variable {table.secret_variable} isn't set, which holds the secret for signing in")
     return SignIn(table, secret)
-
-
-def _verified_email(claims: Mapping[str, Any]) -> str | None:
-    email = claims.get("email")
-    return email if isinstance(email, str) and "@" in email and claims.get("email_verified") is True else None
 
 
 def _not_begun() -> UnauthenticatedError:

@@ -133,7 +133,13 @@ def recognized(secret: str) -> Actor:
         if stored.is_stale:
             commands.note_use(connection, token_id)
             connection.commit()
-    who = _actor(stored.record)
+    who = Actor(
+        name=stored.record.person or stored.record.name,
+        project=stored.record.project,
+        scopes=frozenset(map(Scope, stored.record.scopes)),
+        token=stored.record.id,
+        person=stored.record.person is not None,
+    )
     _remembered.keep(digest, who, stored.record.expires_at)
     return who
 
@@ -197,16 +203,6 @@ def _administered() -> Iterator[Engine]:
     who = replace(actor(), project=None) if administers_service() else actor()
     with acting(who), open_store() as engine:
         yield engine
-
-
-def _actor(token: TokenRecord) -> Actor:
-    return Actor(
-        name=token.person or token.name,
-        project=token.project,
-        scopes=frozenset(map(Scope, token.scopes)),
-        token=token.id,
-        person=token.person is not None,
-    )
 
 
 def _digest(secret: str) -> str:

@@ -9,11 +9,12 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
+from cotrail.common.printable_text import storable
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.retrieve import Field
 from cotrail.core.ports.retriever import SearchRequest, Source, WholeCorpus
 from cotrail.core.questions import FiledParagraph, Hit, ListPlace, Paragraph
-from cotrail.core.search_ways import SearchWay
+from cotrail.core.search_ways import WAYS, SearchWay
 from cotrail.data.corpora.documents import look_into
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.knowledge.store import SOURCES, KnowledgeStore, find_source
@@ -34,7 +35,6 @@ USUAL = Bm25Options()
 MOST_OF_TITLE = 100
 """The most paragraphs of a title that are named."""
 
-
 MOST_LEFT_OUT = 5
 """The most files that are named of those that weren't read."""
 
@@ -43,6 +43,7 @@ class Indexed(Struct, frozen=True, kw_only=True):
     """A corpus that was just indexed.
 
     left_out: how many files of the folders weren't read; such_as: some of them. recall: of an approximate index.
+    cut: how many paragraphs are longer than the model reads, so that their beginnings alone count.
     """
 
     corpus: str
@@ -52,6 +53,7 @@ class Indexed(Struct, frozen=True, kw_only=True):
     left_out: int = 0
     such_as: tuple[str, ...] = ()
     recall: float | None = None
+    cut: int = 0
 
 
 def index(paths: Sequence[Path], name: str, new: NewIndex = DEFAULT_INDEX) -> Indexed:
@@ -82,12 +84,18 @@ def index_again(corpus: str, name: str, new: NewIndex = DEFAULT_INDEX) -> Indexe
 
     Raises UnknownNameError, and InputError for a corpus that can't be read as a whole.
     """
+    paragraphs = every(corpus)
+    fields = seen_corpora().manifests()[corpus].settings.get("fields")
+    settings = {**({"fields": fields} if fields else {}), **new.settings}
+    return _indexed(paragraphs, name, replace(new, settings=settings))
+
+
+def every(corpus: str) -> Iterator[Paragraph]:
+    """All paragraphs of a corpus; raises UnknownNameError, and InputError for one that can't be read as a whole."""
     opened = seen_corpora().open(corpus)
     try:
         if isinstance(opened, WholeCorpus):
-            fields = seen_corpora().manifests()[corpus].settings.get("fields")
-            settings = {**({"fields": fields} if fields else {}), **new.settings}
-            return _indexed(opened.every(), name, replace(new, settings=settings))
+            return opened.every()
     except StepError as error:
         raise InputError(str(error)) from error
     raise InputError(f"the corpus {corpus!r} is on a server, and isn't read as a whole; index its files again")
@@ -109,6 +117,7 @@ def _indexed(paragraphs: Iterable[Paragraph], name: str, new: NewIndex, others: 
         left_out=len(left_out),
         such_as=left_out[:MOST_LEFT_OUT],
         recall=manifest.built.get("recall"),
+        cut=manifest.built.get("cut", 0),
     )
 
 
@@ -148,6 +157,7 @@ class ListedCorpus(Struct, frozen=True, kw_only=True):
     """A corpus, and the engine that searches it; paragraphs, bytes, built_at: None where its store doesn't say.
 
     recall: of an approximate index, the share of what exact search finds that it found as it was built.
+    cut: see `Indexed`.
     """
 
     corpus: str
@@ -159,6 +169,7 @@ class ListedCorpus(Struct, frozen=True, kw_only=True):
     bytes: int | None
     built_at: datetime | None
     recall: float | None = None
+    cut: int = 0
 
 
 class CorpusHit(Struct, frozen=True, kw_only=True):
@@ -202,34 +213,6 @@ class ShownParagraph(Struct, frozen=True, kw_only=True):
     of_title: tuple[str, ...]
 
 
-def search(name: str, query: str, count: int, options: Bm25Options = USUAL, retriever: str | None = None) -> Found:
-    """The best paragraphs of a corpus for a query; retriever: another way than the corpus's own.
-
-    Raises UnknownNameError, and InputError where the corpus can't be searched with these options.
-    """
-    corpus = seen_corpora().open(name)
-    unusual = {key: value for key, value in asdict(options).items() if value != getattr(USUAL, key)}
-    try:
-        unusual |= SearchWay(retriever=retriever or "").options
-        hits = corpus.search(SearchRequest(query=query, count=count, options=unusual))
-    except (StepError, ValueError) as error:
-        raise InputError(str(error)) from error
-    matched = _matched(query)
-    paragraphs = tuple(
-        CorpusHit(
-            rank=hit.rank,
-            score=hit.score,
-            id=hit.paragraph.id,
-            title=hit.paragraph.title,
-            text=hit.paragraph.text,
-            matched=matched(hit.paragraph),
-            lists=hit.lists,
-        )
-        for hit in hits
-    )
-    return Found(corpus=name, revision=corpus.revision, query=query, paragraphs=paragraphs)
-
-
 def _matched(query: str) -> Callable[[Paragraph], tuple[str, ...]]:
     """Tells the words of a paragraph that stand in the query."""
     try:
@@ -259,10 +242,32 @@ def search_corpus(
     """Search a corpus by hand.
 
     field: what the query is compared with, title and text or the title alone; distinct: paragraphs of the same text
-    count as one; retriever: of a dense or hybrid corpus, another way to search it than its own; filter: what the
+    count as one; retriever: of a corpus with embeddings, another way to search it than its own; filter: what the
     metadata of hits has to be, in Lucene's syntax.
     """
-    return search(corpus, query, k, Bm25Options(field=field, distinct=distinct, filter=filter or ""), retriever)
+    # Raises UnknownNameError, and InputError where the corpus can't be searched with these options.
+    opened, query = seen_corpora().open(corpus), storable(query)
+    options = Bm25Options(field=field, distinct=distinct, filter=filter or "")
+    unusual = {key: value for key, value in asdict(options).items() if value != getattr(USUAL, key)}
+    try:
+        unusual |= SearchWay(retriever=retriever or "").options
+        hits = opened.search(SearchRequest(query=query, count=k, options=unusual))
+    except (StepError, ValueError) as error:
+        raise InputError(f"{error}{WAYS if retriever and isinstance(error, StepError) else ''}") from error
+    matched = _matched(query)
+    paragraphs = tuple(
+        CorpusHit(
+            rank=hit.rank,
+            score=hit.score,
+            id=hit.paragraph.id,
+            title=hit.paragraph.title,
+            text=hit.paragraph.text,
+            matched=matched(hit.paragraph),
+            lists=hit.lists,
+        )
+        for hit in hits
+    )
+    return Found(corpus=corpus, revision=opened.revision, query=query, paragraphs=paragraphs)
 
 
 @operation("corpora.paragraph", "GET", "/corpora/{corpus}/paragraphs/{paragraph}", Scope.READ)
@@ -330,6 +335,7 @@ def _listed(corpora: SeenCorpora, name: str, manifest: IndexManifest) -> ListedC
         bytes=extent.bytes,
         built_at=extent.built_at,
         recall=manifest.built.get("recall"),
+        cut=manifest.built.get("cut", 0),
     )
 
 
@@ -362,9 +368,6 @@ def describe_source(source: str) -> SourceState:
 
 
 AskedText = Annotated[str, Meta(max_length=100_000)]
-
-
-# The knowledge sources: which of them are built, and what they know of a text.
 
 
 @operation("knowledge.query", "POST", "/knowledge/{source}/query", Scope.READ)

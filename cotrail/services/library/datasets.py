@@ -48,21 +48,14 @@ def list_datasets() -> tuple[ListedDataset, ...]:
 def describe_dataset(dataset: str) -> ListedDataset:
     """Show a dataset: its files, where to get them, its metric and its corpus."""
     spec = find_dataset(dataset)
+    named = {name: getattr(spec, name) for name in ("title", "files", "source", "asks", "metric", "kinds")}
     return ListedDataset(
-        title=spec.title,
-        files=spec.files,
-        source=spec.source,
-        asks=spec.asks,
-        metric=spec.metric,
-        kinds=spec.kinds,
+        **named,
         name=dataset,
         formats=tuple(form.format.holds for form in spec.forms),
         corpus=spec.recipe.needs if spec.recipe else None,
         paper_paragraphs=spec.recipe.paper_paragraphs if spec.recipe else None,
     )
-
-
-# Sampling of questions: development and test files drawn from a dataset's published file.
 
 
 class SampledFiles(Struct, frozen=True, kw_only=True):
@@ -83,7 +76,10 @@ def sample(dataset: str, path: Path, output: Path, *, development: int, test: in
     for target, content in zip(targets, contents, strict=True):
         _write(target, content)
     if companion := find_dataset(dataset).companion:
-        _copy(path.parent / companion, output / companion)
+        # The dataset's reader expects that file next to the questions.
+        source, target = path.parent / companion, output / companion
+        if source.is_file() and not (target.exists() and target.samefile(source)):
+            shutil.copyfile(source, target)
     return SampledFiles(development=str(targets[0]), test=str(targets[1]))
 
 
@@ -91,15 +87,6 @@ def _write(path: Path, content: bytes) -> None:
     if path.exists() and path.read_bytes() != content:
         raise InputError(f"{path} is there already and holds something else; name another folder or remove it")
     path.write_bytes(content)
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copies the file that the dataset's reader expects next to the questions."""
-    if source.is_file() and not (target.exists() and target.samefile(source)):
-        shutil.copyfile(source, target)
-
-
-# Building of demonstration files from annotated questions.
 
 
 class BuildRequest(Struct, frozen=True, kw_only=True):

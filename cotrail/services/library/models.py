@@ -20,17 +20,7 @@ from cotrail.core.money import Spent, Usage, shown_dollars
 from cotrail.core.ports.language_model import Profile
 from cotrail.engines.engine_catalogue import NamedEngine
 from cotrail.engines.engine_kinds import CATALOGUES
-from cotrail.engines.language_models.catalogue import (
-    DEFAULT_CONTEXT,
-    ModelSpec,
-    Server,
-    catalogue,
-    check_profile,
-    find_model,
-    make_server,
-    served_table,
-    unknown_model,
-)
+from cotrail.engines.language_models import catalogue as specs
 from cotrail.engines.language_models.endpoint import Endpoint
 from cotrail.engines.language_models.providers import PROVIDERS, price_of, provided
 from cotrail.engines.models_file import LANGUAGE_MODEL, Malformed, strays, tables_of
@@ -96,10 +86,10 @@ def describe_models(model: str) -> tuple[DescribedModel, ...]:
     descriptions = tuple(_described(*each) for each in engines if each[1] == model)
     granted = grants().models
     if not descriptions and provided(model) is not None and (granted is None or model in granted):
-        return (_described(LANGUAGE_MODEL, model, find_model(settings().catalogue_path, model).engine),)
+        return (_described(LANGUAGE_MODEL, model, specs.find_model(settings().catalogue_path, model).engine),)
     if not descriptions:
         names = dict.fromkeys(model for kind, model, _ in engines if kind in (LANGUAGE_MODEL, *CATALOGUES))
-        raise unknown_model(settings().catalogue_path, model, names)
+        raise specs.unknown_model(settings().catalogue_path, model, names)
     return descriptions
 
 
@@ -110,7 +100,7 @@ def _engines() -> Iterator[tuple[str, str, Any]]:
 
 def _every_engine() -> Iterator[tuple[str, str, Any]]:
     path = settings().catalogue_path
-    for name, spec in catalogue(path).items():
+    for name, spec in specs.catalogue(path).items():
         yield LANGUAGE_MODEL, name, spec.engine
     for kind, engines in CATALOGUES.items():
         for name, engine in engines.all(path).items():
@@ -157,23 +147,16 @@ def _described(kind: str, name: str, engine: Any) -> DescribedModel:
     table = {key: getattr(engine, key) for key in fields if _has_settings(engine) or key == "context"}
     listed, is_model = _listed(kind, name, engine), kind == LANGUAGE_MODEL
     is_there = ListedModel(**listed).is_there
+    own = partial(specs.check_profile, specs.ModelSpec(name=name, engine=engine)) if is_model else None
+    check = own or NamedEngine(name=name, engine=engine).check_profile
     return DescribedModel(
         **listed,
-        table={key: _shown(value) for key, value in table.items()},
-        profiles=() if listed["state"] == "malformed" else tuple(_profiles(_check_of(kind, name, engine))),
+        table={
+            key: without_places(str(value)) if isinstance(value, Path | str) else value for key, value in table.items()
+        },
+        profiles=() if listed["state"] == "malformed" else tuple(_profiles(check)),
         capabilities={each: _lacks(engine, each) for each in get_args(Capability)} if is_there and is_model else {},
     )
-
-
-def _shown(value: Any) -> Any:
-    return without_places(str(value)) if isinstance(value, Path | str) else value
-
-
-def _check_of(kind: str, name: str, engine: Any) -> Callable[[Profile], None]:
-    """What raises InputError for a profile that the engine can't guarantee."""
-    if kind == LANGUAGE_MODEL:
-        return partial(check_profile, ModelSpec(name=name, engine=engine))
-    return NamedEngine(name=name, engine=engine).check_profile
 
 
 def _profiles(check: Callable[[Profile], None]) -> Iterator[Profile]:
@@ -206,7 +189,6 @@ def _has_settings(engine: Any) -> bool:
 
 UNNAMED = "unnamed"
 """Stands for the name of a model that the server is still to tell."""
-
 
 MOST_NAMED = 20
 """The models of a server that a message names at most."""
@@ -288,7 +270,7 @@ def check_model(name: str) -> Profile:
     Raises InputError, which says what to do, UnknownNameError, and NotInstalledError where a package is missing.
     """
     path = settings().catalogue_path
-    table = served_table(path, name)
+    table = specs.served_table(path, name)
     if table is None:
         [found] = [each for each in describe_models(name) if each.kind == LANGUAGE_MODEL]
         if not found.is_there:
@@ -304,7 +286,7 @@ def check_model(name: str) -> Profile:
 
 def keyed_providers() -> tuple[str, ...]:
     """Return the providers whose key is in the environment."""
-    servers = {name: make_server(Path(), name, provider.of(UNNAMED)) for name, provider in PROVIDERS.items()}
+    servers = {name: specs.make_server(Path(), name, provider.of(UNNAMED)) for name, provider in PROVIDERS.items()}
     variables = {name: server.key_variable for name, server in servers.items()}
     return tuple(name for name, variable in variables.items() if variable and key_in(variable))
 
@@ -318,27 +300,27 @@ def in_words(requests: int, spent: Spent) -> str:
 
 def _described_server(
     path: Path, name: str, given: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, list[str]], Server]:
+) -> tuple[dict[str, Any], dict[str, list[str]], specs.Server]:
     """What `_completed` returns of a table, and the server that it makes; InputError where the key isn't set."""
-    server = _server(path, name, {"model": UNNAMED, "context": DEFAULT_CONTEXT, **given})
+    server = _server(path, name, {"model": UNNAMED, "context": specs.DEFAULT_CONTEXT, **given})
     _key(name, server)
     table, named = _completed(name, given, server)
     return table, named, _server(path, name, table)
 
 
 def _table(path: Path, name: str) -> dict[str, Any]:
-    table = served_table(path, name)
+    table = specs.served_table(path, name)
     if table is not None:
         return table
-    engine: Any = find_model(path, name).engine
+    engine: Any = specs.find_model(path, name).engine
     raise InputError(
         f"the model {name} isn't behind a server ({engine.engine_name}), so there is nobody to ask; `cotrail models "
         f"{name}` says what is known of it"
     )
 
 
-def _server(path: Path, name: str, table: dict[str, Any]) -> Server:
-    server = make_server(path, name, table)
+def _server(path: Path, name: str, table: dict[str, Any]) -> specs.Server:
+    server = specs.make_server(path, name, table)
     try:
         check_library(server)
     except NotInstalledError as error:
@@ -346,7 +328,7 @@ def _server(path: Path, name: str, table: dict[str, Any]) -> Server:
     return server
 
 
-def _key(name: str, server: Server) -> str:
+def _key(name: str, server: specs.Server) -> str:
     variable = server.key_variable
     key = key_in(variable) if variable else ""
     if variable and not key:
@@ -354,11 +336,11 @@ def _key(name: str, server: Server) -> str:
     return key
 
 
-def _endpoint(server: Server) -> Endpoint:
+def _endpoint(server: specs.Server) -> Endpoint:
     return Endpoint(**common_fields(server, Endpoint))
 
 
-def _completed(name: str, given: dict[str, Any], server: Server) -> tuple[dict[str, Any], dict[str, list[str]]]:
+def _completed(name: str, given: dict[str, Any], server: specs.Server) -> tuple[dict[str, Any], dict[str, list[str]]]:
     """The table with its model and its context, and where they are from; of the latter the server's is the most."""
     from cotrail.engines.language_models.served.probing.learning import listed_models
 
@@ -379,7 +361,7 @@ def _completed(name: str, given: dict[str, Any], server: Server) -> tuple[dict[s
     if listed_context and (is_assumed or not (isinstance(context, int) and context <= listed_context)):
         reasons["context"], context = ["what its server lists"], listed_context
     if context is None:
-        reasons["context"], context = ["nobody tells it: correct it"], DEFAULT_CONTEXT
+        reasons["context"], context = ["nobody tells it: correct it"], specs.DEFAULT_CONTEXT
     return {"model": model, "context": context} | given | {"context": context}, reasons
 
 

@@ -55,8 +55,8 @@ class DescribedSystem(ListedSystem, frozen=True, kw_only=True):
 @operation("systems.index", "GET", "/systems", Scope.READ)
 def list_systems() -> tuple[ListedSystem, ...]:
     """List the systems."""
-    # They are in the order of the papers' tables.
-    names = dict.fromkeys(spec.name for spec in SYSTEMS)
+    # In the order of the papers' tables; those of files, which this process has met, aren't there for anybody else.
+    names = dict.fromkeys(spec.name for spec in SYSTEMS if "@" not in spec.name)
     return tuple(ListedSystem(**_listed(find_system(name))) for name in names)
 
 
@@ -94,13 +94,8 @@ def write_words(name: str, folder: Path) -> tuple[Path, ...]:
 
 def _listed(spec: SystemSpec) -> dict[str, Any]:
     meaning = spec.meaning or (spec.open.__doc__ or "").split("\n\n")[0]
-    return {
-        "name": spec.name,
-        "title": spec.title,
-        "version": spec.version,
-        "meaning": " ".join(meaning.split()),
-        "paper": spec.paper,
-    }
+    same = {name: getattr(spec, name) for name in ("name", "title", "version", "paper")}
+    return same | {"meaning": " ".join(meaning.split())}
 
 
 def _settings(of: type[Struct], defaults: Struct, prefix: str = "") -> Iterator[Setting]:

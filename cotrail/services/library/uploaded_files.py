@@ -25,7 +25,7 @@ from cotrail.errors import InputError, QuotaExceededError, TooLargeError, Unknow
 from cotrail.models.queries.projects import find_project
 from cotrail.models.schema.states import DEFAULT_PROJECT
 from cotrail.services.actor import Scope, actor
-from cotrail.services.library.file_references import (
+from cotrail.services.library.named_files import (
     FileReference,
     check_digest,
     check_file_name,

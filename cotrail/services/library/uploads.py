@@ -20,7 +20,7 @@ from cotrail.common.humanize import size as in_words
 from cotrail.configuration.settings import settings
 from cotrail.errors import ConflictError, InputError, TooLargeError, UnknownNameError
 from cotrail.services.actor import Scope
-from cotrail.services.library.file_references import Upload
+from cotrail.services.library.named_files import Upload
 from cotrail.services.library.uploaded_files import Room, UploadedFile, place_of, project_folder
 from cotrail.services.operations.operation import operation
 

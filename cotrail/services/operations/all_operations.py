@@ -14,8 +14,8 @@ MODULES = (
     *("results.export_formats", "results.exporting", "results.judges"),
     *("results.paired_questions", "results.plans", "results.questions"),
     *("results.repeated_steps", "results.reports.run_report", "results.runs", "results.scoring"),
-    *("results.step_records", "results.steps", "results.summaries", "results.verdicts"),
-    *("runs.control", "runs.estimating", "runs.experiments", "runs.following", "runs.forking", "runs.jobs"),
+    *("results.steps", "results.summarizing", "results.verdicts"),
+    *("runs.control", "runs.experiments", "runs.following", "runs.forking", "runs.jobs"),
     *("runs.judging", "runs.labels", "runs.repeating", "runs.submission", "runs.watching", "runs.workers"),
 )
 """The modules of services that define operations."""

@@ -12,13 +12,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cached_property, update_wrapper
 from types import MappingProxyType
-from typing import Annotated, Any, Generic, Literal, ParamSpec, Protocol, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Generic, Literal, ParamSpec, Protocol, TypeVar, get_type_hints
 
 from msgspec import Struct
 
 from cotrail.services.actor import Scope
-
-# A route: a function with the method and the path under which a server offers it, and the types of its parameters.
 
 P = ParamSpec("P")
 
@@ -52,7 +50,8 @@ class Route(Generic[P, R]):
         """Its parameters, their annotations resolved, without those that stay in the process."""
         hints = get_type_hints(self.function, include_extras=True)
         every = inspect.signature(self.function).parameters
-        sent = {name: each.replace(annotation=hints[name]) for name, each in every.items() if not _is_here(hints[name])}
+        here = {name for name, hint in hints.items() if LOCAL_ONLY in getattr(hint, "__metadata__", ())}
+        sent = {name: each.replace(annotation=hints[name]) for name, each in every.items() if name not in here}
         return MappingProxyType(sent)
 
     @cached_property
@@ -83,12 +82,6 @@ class Route(Generic[P, R]):
         """Whether the others are sent as a JSON object."""
         return self.takes_body and bool(self.beside_path)
 
-
-def _is_here(annotation: Any) -> bool:
-    return get_origin(annotation) is Annotated and LOCAL_ONLY in get_args(annotation)[1:]
-
-
-# An operation: a route whose function is carried out here or elsewhere.
 
 Answers = Literal["record", "stream", "events"]
 """What an operation answers: a record; pieces of a file; records that come as they are made."""
@@ -168,12 +161,6 @@ class Operation(Route[P, R]):
         """The type of its answer."""
         return get_type_hints(self.function)["return"]
 
-    @property
-    def media_types(self) -> tuple[str, ...]:
-        """All media types of its pieces, each once."""
-        types = self.media_type
-        return (types,) if isinstance(types, str) else tuple(dict.fromkeys(types.types.values()))
-
     def media_type_of(self, arguments: Mapping[str, Any]) -> str:
         """The media type of its pieces, called with these."""
         if isinstance(self.media_type, str):
@@ -232,8 +219,6 @@ def operation(
 
     return make
 
-
-# The Celery app as a parameter of operations: it stays in the process that carries them out.
 
 App = Annotated[Callable[[], Any], LOCAL_ONLY]
 """Makes the Celery app, by which workers are asked."""

@@ -1,17 +1,16 @@
 """Annotations of chains of thought: sentences are sampled to be judged, and marks are stored."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Generic, TypeVar
 
 from msgspec import Meta, Struct
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
 from cotrail.common.humanize import count
 from cotrail.errors import InputError
 from cotrail.evaluation.metrics.factual_errors import SentenceMark as SentenceMark
 from cotrail.evaluation.metrics.factual_errors import facts, factual_errors, sample
 from cotrail.models.commands import annotating
-from cotrail.models.commands.annotating import record_annotations
 from cotrail.models.queries import annotations
 from cotrail.models.queries.annotations import Chain as Chain
 from cotrail.models.queries.annotations import question_ids, read_annotations, read_chains, read_marks
@@ -21,22 +20,24 @@ from cotrail.services.operations.operation import operation
 from cotrail.services.runs.labels import find_run
 from cotrail.services.store import open_store, reading, reading_from
 
-# Things that a person goes through one after the other, to mark each.
-
 T = TypeVar("T")
+M = TypeVar("M")
 
 
-class Marking(Generic[T]):
-    """The things that aren't marked yet, and how far the person is."""
+class Marking(Generic[T, M]):
+    """Things that a person goes through one after the other, to mark each that isn't marked yet.
 
-    def __init__(self, unmarked: Sequence[T]) -> None:
-        self._unmarked = unmarked
+    record, forget: store a mark, and take that of a thing away.
+    """
+
+    def __init__(self, unmarked: Sequence[T], record: Callable[[M], object], forget: Callable[[T], object]) -> None:
+        self._unmarked, self._record, self._forget = unmarked, record, forget
         self._passed = 0
 
     @property
     def next(self) -> T | None:
         """What is to be marked next; None where nothing is left."""
-        return self._unmarked[self._passed] if self._passed < len(self._unmarked) else None
+        return self._unmarked[self._passed] if self.left else None
 
     @property
     def left(self) -> int:
@@ -47,12 +48,16 @@ class Marking(Generic[T]):
         """Passes on to the next one; this one is left for another time, unless it was marked."""
         self._passed += 1
 
-    def back(self) -> T | None:
-        """Goes back to the one before and returns it; None where there is none."""
-        if not self._passed:
-            return None
-        self._passed -= 1
-        return self.next
+    def mark(self, mark: M) -> None:
+        """Stores the mark of this one, and passes on to the next one."""
+        self._record(mark)
+        self.skip()
+
+    def undo(self) -> None:
+        """Goes back to the one before, if there is one, and takes its mark away."""
+        if self._passed:
+            self._passed -= 1
+            self._forget(self._unmarked[self._passed])
 
 
 Place = tuple[str, int]
@@ -95,6 +100,11 @@ class AnnotationSummary(Struct, frozen=True, kw_only=True):
     erroneous: int
 
 
+def places_in(chains: Iterable[Chain]) -> list[Place]:
+    """The sentences of these chains that are to be judged."""
+    return [(chain.question_id, position) for chain in chains for position in facts(chain.sentences)]
+
+
 Size = Annotated[int, Meta(ge=1)]
 
 
@@ -116,24 +126,9 @@ def chains(run: str, *, size: Size = 40, seed: int = 0) -> SampledChains:
         return SampledChains(chains=chains, left_out=len(questions) - len(chains))
 
 
-def store_marks(engine: Engine, record: RunRecord, annotator: str, filled: Mapping[str, SentenceRow]) -> list[Chain]:
-    """Stores the marks of rows that were filled in, all or none; returns the chains that the rows are about.
-
-    filled: the rows by where each stands, for errors.
-    """
-    with reading_from(engine) as connection:
-        questions = set(question_ids(connection, record.id))
-        marked = {row.question_id for row in filled.values()} & questions
-        chains = {chain.question_id: chain for chain in read_chains(connection, record, marked)}
-    marks = checked_marks(record.id, annotator, filled, questions, chains)
-    with engine.begin() as connection:
-        record_annotations(connection, record.id, marks)
-    return list(chains.values())
-
-
 def summarize(connection: Connection, record: RunRecord, annotator: str, chains: Sequence[Chain]) -> AnnotationSummary:
     """The annotator's progress with these chains, and the findings of all annotators in the run."""
-    places = {(chain.question_id, position) for chain in chains for position in facts(chain.sentences)}
+    places = set(places_in(chains))
     marked = {(mark.question_id, mark.position) for mark in read_marks(connection, record.id, annotator)} & places
     errors = factual_errors(read_annotations(connection, record.id))
     return AnnotationSummary(
@@ -165,27 +160,32 @@ def fill_in(run: str, *, annotator: str, rows: Mapping[str, SentenceRow]) -> Ann
     with open_store() as engine:
         with reading_from(engine) as connection:
             record = find_run(connection, run)
-        about = store_marks(engine, record, annotator, rows)
+            questions = set(question_ids(connection, record.id))
+            about = read_chains(connection, record, {row.question_id for row in rows.values()} & questions)
+            chains = {chain.question_id: chain for chain in about}
+        marks = checked_marks(record.id, annotator, rows, questions, chains)
+        with engine.begin() as connection:
+            annotating.record(connection, record.id, marks)
         with reading_from(engine) as connection:
-            return summarize(connection, record, annotator, about)
+            return summarize(connection, record, annotator, list(chains.values()))
 
 
 def rows_of(run_id: str, chains: Sequence[Chain], marks: Iterable[SentenceMark]) -> Iterator[SentenceRow]:
     """The sentences to be judged as rows of a file, with the annotator's marks so far."""
     said = {(mark.question_id, mark.position): mark for mark in marks}
-    for chain in chains:
-        for position in facts(chain.sentences):
-            mark = said.get((chain.question_id, position))
-            yield SentenceRow(
-                run=run_id,
-                question_id=chain.question_id,
-                question=chain.question,
-                position=position,
-                sentence=chain.sentences[position],
-                is_true=None if mark is None else mark.is_true,
-                note="" if mark is None else mark.note,
-                paragraphs=tuple({"title": each.title, "text": each.text} for each in chain.paragraphs[position]),
-            )
+    of_questions = {chain.question_id: chain for chain in chains}
+    for key, position in places_in(chains):
+        chain, mark = of_questions[key], said.get((key, position))
+        yield SentenceRow(
+            run=run_id,
+            question_id=key,
+            question=chain.question,
+            position=position,
+            sentence=chain.sentences[position],
+            is_true=None if mark is None else mark.is_true,
+            note="" if mark is None else mark.note,
+            paragraphs=tuple({"title": each.title, "text": each.text} for each in chain.paragraphs[position]),
+        )
 
 
 def checked_marks(
@@ -229,45 +229,6 @@ def _check_sentence(place: str, row: SentenceRow, chain: Chain | None) -> None:
         raise InputError(f"{place}: the sentence isn't the one that the run wrote; export the file again")
 
 
-# Annotation of sampled chains by a person, sentence by sentence; each mark is stored at once.
-
-Store = Callable[[SentenceMark], object]
-"""Stores a mark, or takes one away."""
-
-
-class AnnotationSession(Marking[Place]):
-    """The sentences that an annotator hasn't marked yet, one after the other.
-
-    marked: those that are; record, forget: store a mark, and take one away.
-    """
-
-    def __init__(
-        self, annotator: str, chains: Sequence[Chain], marked: Collection[Place], record: Store, forget: Store
-    ) -> None:
-        self._annotator, self._record, self._forget = annotator, record, forget
-        self._chains = {chain.question_id: chain for chain in chains}
-        places = [(chain.question_id, position) for chain in chains for position in facts(chain.sentences)]
-        super().__init__([place for place in places if place not in marked])
-
-    def chain(self, question_id: str) -> Chain:
-        """The chain of that question."""
-        return self._chains[question_id]
-
-    def mark(self, place: Place, note: str, *, is_true: bool) -> None:
-        """Stores the judgement of a sentence, and passes on to the next one."""
-        self._record(self._mark(place, is_true=is_true, note=note))
-        self.skip()
-
-    def undo(self) -> None:
-        """Goes back to the sentence before, and takes its mark away."""
-        if (place := self.back()) is not None:
-            self._forget(self._mark(place, is_true=True))
-
-    def _mark(self, place: Place, *, is_true: bool, note: str = "") -> SentenceMark:
-        key, position = place
-        return SentenceMark(question_id=key, position=position, annotator=self._annotator, is_true=is_true, note=note)
-
-
 @operation("annotations.marks", "GET", "/runs/{run}/annotations", Scope.READ)
 def marks(run: str, annotator: str | None = None) -> tuple[SentenceMark, ...]:
     """List which sentences of a run people have marked as true or not; annotator: only the marks of this one."""
@@ -279,7 +240,7 @@ def marks(run: str, annotator: str | None = None) -> tuple[SentenceMark, ...]:
 def mark(run: str, marks: Sequence[SentenceMark]) -> int:
     """Store marks of sentences, each in place of its annotator's former one; returns how many these are."""
     with open_store() as engine, engine.begin() as connection:
-        annotating.record_annotations(connection, resolve_run(connection, run), marks)
+        annotating.record(connection, resolve_run(connection, run), marks)
         return len(marks)
 
 
@@ -287,5 +248,5 @@ def mark(run: str, marks: Sequence[SentenceMark]) -> int:
 def forget(run: str, *, question: str, position: int, annotator: str) -> None:
     """Take away an annotator's mark of a sentence; question: its id; position: of the sentence in its chain, from 0."""
     with open_store() as engine, engine.begin() as connection:
-        taken = SentenceMark(question_id=question, position=position, annotator=annotator, is_true=True)
-        annotating.forget_annotation(connection, resolve_run(connection, run), taken)
+        key: dict[str, str | int] = {"position": position, "annotator": annotator}
+        annotating.forget(connection, resolve_run(connection, run), SentenceMark, question, **key)

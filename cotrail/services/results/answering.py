@@ -13,7 +13,7 @@ from cotrail.core.budgets import RUN, Budget
 from cotrail.core.history import LIMIT
 from cotrail.core.results import Generated
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.models.commands.new_runs import AskedQuestion
+from cotrail.models.commands.submission import AskedQuestion
 from cotrail.models.queries.traces import TracedQuestion, read_question, read_traced
 from cotrail.models.schema.states import QuestionStatus, StepState
 from cotrail.models.schema.tables import steps
@@ -92,9 +92,6 @@ class End(AskEvent, frozen=True, kw_only=True, tag="end"):
 
 AnyAskEvent = Asked | AskToken | AskStepEnded | Answer | End
 
-
-# The end of a question that was asked alone: its answer, with sources and usage.
-
 State = Literal["queued", "in_progress", "completed", "failed", "cancelled", "incomplete"]
 """How far a question is: before its first step begins, until it ends, and how it ended. One that a budget ended is
 incomplete, with what was found until then; one that is blocked has failed, until `cotrail resume`."""
@@ -144,9 +141,6 @@ def usage_of(question: TracedQuestion) -> AskUsage:
         generated=sum(each.generated_tokens for each in written),
         reasoning=sum(each.thought_tokens for each in written),
     )
-
-
-# Questions that were asked alone, apart from whether anybody still waits for them.
 
 
 class AskedState(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine
 
 from cotrail.configuration.settings import settings
 from cotrail.engines.models_file import LANGUAGE_MODEL
-from cotrail.models.commands.new_runs import AskedQuestion
+from cotrail.models.commands.submission import AskedQuestion
 from cotrail.models.queries.listed_questions import list_asked
 from cotrail.models.queries.runs import resolve_run
 from cotrail.models.queries.traces import read_question
@@ -20,14 +20,12 @@ from cotrail.services.operations.operation import LOCAL_ONLY, operation
 from cotrail.services.results import exporting
 from cotrail.services.results.answering import AnyAskEvent, Asked, End, answering
 from cotrail.services.runs import control, submission
-from cotrail.services.runs.asking import askable_systems, corpus_names, with_corpus
 from cotrail.services.runs.labels import find_run
 from cotrail.services.runs.requests import ASKED_ID, DEFAULT_SYSTEM, AskRequest
+from cotrail.services.runs.resolving import askable_systems, corpus_names, with_corpus
 from cotrail.services.runs.submission import warnings_of
 from cotrail.services.store import open_store, reading, reading_from
 from cotrail.systems.registry import find_system
-
-# What a single question may be asked of: systems, corpora and models.
 
 
 class AskableSystem(Struct, frozen=True, kw_only=True):
@@ -103,9 +101,6 @@ def begin_asking(request: AskRequest) -> Asked:
         recorded = _recorded(engine, request)
     send(recorded.messages)
     return Asked(run=recorded.run, question=ASKED_ID, warnings=recorded.warnings)
-
-
-# The list of questions that were asked alone: a page of it.
 
 
 class ListedAsk(Struct, frozen=True, kw_only=True):

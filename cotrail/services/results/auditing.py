@@ -27,7 +27,7 @@ from cotrail.models.queries.question_summaries import count_summaries, read_summ
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
 from cotrail.models.queries.step_attempts import SealedQuestions, read_sealed_questions
 from cotrail.models.queries.traces import find_question
-from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.records.contents import ParagraphCache
 from cotrail.models.records.trail import read_trail
 from cotrail.models.schema.service_tables import question_summaries as summaries
 from cotrail.models.schema.tables import questions
@@ -37,8 +37,6 @@ from cotrail.services.results.summarizing import AT_ONCE, is_current, scores_of,
 from cotrail.services.runs.labels import find_run
 from cotrail.services.runs.scores import scorer_of, without_scores
 from cotrail.services.store import reading
-
-# What of a run is sealed, by which digests, and since when.
 
 
 class Seals(SealedQuestions, frozen=True, kw_only=True):
@@ -205,12 +203,6 @@ def _digits(digest: str | None) -> str:
     return (digest or "").lower().removeprefix(ALGORITHM)
 
 
-def question_provenance(connection: Connection, run: str, question: str) -> tuple[str, dict[str, Any]]:
-    """A run's id, and the PROV-JSON document of one of its questions, given by its key or its number from 1."""
-    run_id = resolve_run(connection, run)
-    return run_id, provenance(read_trail(connection, run_id, [find_question(connection, run_id, question)]))
-
-
 Follow = Annotated[Callable[[Iterable[Record]], Iterable[Record]], LOCAL_ONLY]
 """Passes records on as they are read."""
 
@@ -253,5 +245,5 @@ def bundle(run: str, follow: Follow = unseen) -> Iterator[bytes]:
 def show_provenance(run: str, question: str) -> dict[str, Any]:
     """Give a question as W3C PROV-JSON; question: its id, or its number in the run, from 1."""
     with reading() as connection:
-        _, document = question_provenance(connection, run, question)
-        return document
+        run_id = resolve_run(connection, run)
+        return provenance(read_trail(connection, run_id, [find_question(connection, run_id, question)]))

@@ -1,9 +1,9 @@
 """Labels by hand of the causes of wrong answers: answers are sampled to be labelled, and labels are stored at once."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
 from cotrail.errors import InputError
 from cotrail.evaluation.causes.cause import Cause as Cause
@@ -11,7 +11,6 @@ from cotrail.evaluation.causes.cause import CauseLabel as CauseLabel
 from cotrail.evaluation.causes.gold_fates import gold_fates
 from cotrail.evaluation.metrics.factual_errors import sample
 from cotrail.models.commands import annotating
-from cotrail.models.commands.annotating import record_cause_labels
 from cotrail.models.queries import annotations
 from cotrail.models.queries.annotations import read_cause_labels
 from cotrail.models.queries.runs import RunRecord, resolve_run
@@ -19,7 +18,7 @@ from cotrail.models.queries.traces import read_question
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
 from cotrail.services.results import causes
-from cotrail.services.results.annotations import Marking, Size
+from cotrail.services.results.annotations import Size
 from cotrail.services.runs.labels import find_run
 from cotrail.services.store import open_store, reading, reading_from
 
@@ -68,17 +67,6 @@ class LabellingSummary(Struct, frozen=True, kw_only=True):
     labelled: int
 
 
-def sample_cases(
-    connection: Connection, run: RunRecord, checked: Iterable[causes.CheckedQuestion], size: int, seed: int
-) -> tuple[Case, ...]:
-    """As many wrong answers, drawn by the seed; InputError where there is none."""
-    wrong = [each.wrong for each in checked if each.wrong]
-    if not wrong:
-        raise InputError(f"run {run.id} has no wrong answer to label; `cotrail errors {run.id}` says how it came out")
-    drawn = sample((each.question_id for each in wrong), size, seed)
-    return tuple(_case(connection, run, each) for each in wrong if each.question_id in drawn)
-
-
 def _case(connection: Connection, run: RunRecord, wrong: causes.WrongAnswer) -> Case:
     record = causes.question_record(run, read_question(connection, run.id, wrong.question_id), right=False)
     return Case(
@@ -86,36 +74,6 @@ def _case(connection: Connection, run: RunRecord, wrong: causes.WrongAnswer) -> 
         sentences=record.sentences,
         gold=tuple(GoldCase(name=fate.name, text=fate.gold.text, fate=fate.words) for fate in gold_fates(record)),
     )
-
-
-Store = Callable[[CauseLabel], object]
-"""Stores a label."""
-
-Forget = Callable[[str], object]
-"""Takes the label of a question away."""
-
-
-class LabellingSession(Marking[Case]):
-    """The wrong answers that an annotator hasn't labelled yet, one after the other.
-
-    labelled: the questions whose answers are; record, forget: store a label, and take one away.
-    """
-
-    def __init__(
-        self, annotator: str, cases: Sequence[Case], labelled: Collection[str], record: Store, forget: Forget
-    ) -> None:
-        self._annotator, self._record, self._forget = annotator, record, forget
-        super().__init__([case for case in cases if case.wrong.question_id not in labelled])
-
-    def label(self, case: Case, cause: Cause, note: str) -> None:
-        """Stores the label of an answer, and passes on to the next one."""
-        self._record(CauseLabel(question_id=case.wrong.question_id, annotator=self._annotator, cause=cause, note=note))
-        self.skip()
-
-    def undo(self) -> None:
-        """Goes back to the answer before, and takes its label away."""
-        if (case := self.back()) is not None:
-            self._forget(case.wrong.question_id)
 
 
 def rows_of(run_id: str, cases: Iterable[Case], labels: Iterable[CauseLabel]) -> list[CauseRow]:
@@ -139,15 +97,6 @@ def _row(run_id: str, case: Case, label: CauseLabel | None) -> CauseRow:
         cause=label.cause if label else None,
         note=label.note if label else "",
     )
-
-
-def store_labels(
-    engine: Engine, run: RunRecord, annotator: str, filled: Mapping[str, CauseRow], wrong: Iterable[causes.WrongAnswer]
-) -> None:
-    """Stores the labels of rows that were filled in, all or none; filled: the rows by where each stands, for errors."""
-    labels = checked_labels(run.id, annotator, filled, {each.question_id: each for each in wrong})
-    with engine.begin() as connection:
-        record_cause_labels(connection, run.id, labels)
 
 
 def checked_labels(
@@ -187,7 +136,13 @@ def cases(run: str, *, size: Size = 40, seed: int = 0, follow: causes.Follow = c
     with reading() as connection:
         record = find_run(connection, run)
         checked = follow(causes.check_questions(connection, record), record.size)
-        return sample_cases(connection, record, checked, size, seed)
+        wrong = [each.wrong for each in checked if each.wrong]
+        if not wrong:
+            raise InputError(
+                f"run {record.id} has no wrong answer to label; `cotrail errors {record.id}` says how it came out"
+            )
+        drawn = sample((each.question_id for each in wrong), size, seed)
+        return tuple(_case(connection, record, each) for each in wrong if each.question_id in drawn)
 
 
 @operation("cause_labels.labels", "GET", "/runs/{run}/cause-labels", Scope.READ)
@@ -209,7 +164,7 @@ def label(run: str, labels: Sequence[CauseLabel]) -> int:
     with open_store() as engine, engine.begin() as connection:
         record = find_run(connection, run)
         causes.refuse_unless_wrong(connection, record, dict.fromkeys(each.question_id for each in labels))
-        annotating.record_cause_labels(connection, record.id, labels)
+        annotating.record(connection, record.id, labels)
         return len(labels)
 
 
@@ -217,7 +172,7 @@ def label(run: str, labels: Sequence[CauseLabel]) -> int:
 def forget(run: str, *, question: str, annotator: str) -> None:
     """Take away an annotator's label of the answer to a question, by its id."""
     with open_store() as engine, engine.begin() as connection:
-        annotating.forget_cause_label(connection, resolve_run(connection, run), question, annotator)
+        annotating.forget(connection, resolve_run(connection, run), CauseLabel, question, annotator=annotator)
 
 
 @operation("cause_labels.fill_in", "POST", "/runs/{run}/cause-labels/rows", Scope.SUBMIT)
@@ -232,11 +187,12 @@ def fill_in(
         with reading() as connection:
             record = find_run(connection, run)
             checked = follow(causes.check_questions(connection, record), record.size)
-            wrong = [each.wrong for each in checked if each.wrong]
-        store_labels(engine, record, annotator, rows, wrong)
+            wrong = {each.wrong.question_id: each.wrong for each in checked if each.wrong}
+        labels = checked_labels(record.id, annotator, rows, wrong)
+        with engine.begin() as connection:
+            annotating.record(connection, record.id, labels)
         with reading_from(engine) as connection:
-            about = (row.question_id for row in rows.values())
-            return summarize(connection, record, annotator, about)
+            return summarize(connection, record, annotator, (row.question_id for row in rows.values()))
 
 
 @operation("cause_labels.summary", "POST", "/runs/{run}/cause-labels/summary", Scope.READ)

@@ -1,7 +1,7 @@
 """Error analysis of a run: the cause of each wrong answer, and what people say of it."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import Struct
@@ -19,12 +19,13 @@ from cotrail.evaluation.causes.cause import CauseCount as CauseCount
 from cotrail.evaluation.causes.cause import CauseLabel, Explanation, Sign, cause_counts, label_agreements
 from cotrail.evaluation.causes.cause import LabelAgreement as LabelAgreement
 from cotrail.evaluation.causes.explaining import explain
-from cotrail.evaluation.causes.question_record import FoundParagraph, Judgement, QuestionRecord, SeenParagraph
+from cotrail.evaluation.causes.gold_fates import FoundParagraph, Judgement, QuestionRecord, SeenParagraph
 from cotrail.evaluation.metrics.factual_errors import sentences_of
 from cotrail.evaluation.metrics.metric import QuestionScores
 from cotrail.models.queries.annotations import read_cause_labels
 from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import TracedQuestion, TracedStep, read_question, read_questions
+from cotrail.models.records.runs import SubmittedRun
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import LOCAL_ONLY, operation
@@ -43,7 +44,7 @@ LONGEST_REASON = 200
 """Characters of a failure's message: servers answer with whole pages."""
 
 
-def details_of(record: RunRecord, traced: TracedQuestion) -> Struct | None:
+def details_of(record: SubmittedRun, traced: TracedQuestion) -> Struct | None:
     """The details of a question's answer, in the type that the run's system names; see `details_in`."""
     return details_in(record.system, record.system_version, traced.details)
 
@@ -70,7 +71,7 @@ def verdict_of(question: TracedQuestion, details: Struct | None, scores: Questio
 
 
 def explained(
-    run: RunRecord, question: TracedQuestion, details: Struct | None, scores: QuestionScores
+    run: SubmittedRun, question: TracedQuestion, details: Struct | None, scores: QuestionScores
 ) -> Explanation | None:
     """Why a question's answer is wrong or missing.
 
@@ -87,7 +88,9 @@ def explained(
     return explain(question_record(run, question, right=right, searched=scores["paragraph_recall"] is not None))
 
 
-def question_record(run: RunRecord, question: TracedQuestion, *, right: bool, searched: bool = True) -> QuestionRecord:
+def question_record(
+    run: SubmittedRun, question: TracedQuestion, *, right: bool, searched: bool = True
+) -> QuestionRecord:
     """The question; right: whether its answer is; searched: whether its run searches, and so may miss gold."""
     chain, reading = _chains(question)
     return QuestionRecord(
@@ -164,8 +167,6 @@ def _trouble(question: TracedQuestion) -> str:
     return f"the question is {question.status}{why}"
 
 
-# The wrong answers of a run, with their causes.
-
 Outcome = Literal["right", "wrong", "open", "cancelled", "unscored"]
 """Of a question: `open`, it has steps to come; `cancelled`, it wasn't asked to its end; `unscored`, nothing published
 says whether its answer is right. Any other question without an answer is wrong."""
@@ -225,7 +226,20 @@ def check_questions(connection: Connection, run: RunRecord) -> Iterator[CheckedQ
         labels[label.question_id].append(label)
     for number, question in enumerate(read_questions(connection, run.id), start=1):
         outcome, explanation = _check(run, question)
-        wrong = _wrong_answer(number, question, explanation, labels[question.key]) if explanation else None
+        wrong = None
+        if explanation:
+            wrong = WrongAnswer(
+                question_id=question.key,
+                number=number,
+                question=question.text,
+                kinds=question.kinds,
+                answers=question.answers,
+                answer=question.answer,
+                cause=explanation.cause,
+                facts=explanation.facts,
+                signs=explanation.signs,
+                labels=tuple(labels[question.key]),
+            )
         yield CheckedQuestion(outcome=outcome, wrong=wrong)
 
 
@@ -280,23 +294,6 @@ def _outcome(question: TracedQuestion, scores: QuestionScores) -> Outcome:
     if question.status == QuestionStatus.CANCELLED:
         return "cancelled"
     return "unscored" if scores["answer_em"] is None or scores["rouge_l"] is not None else "right"
-
-
-def _wrong_answer(
-    number: int, question: TracedQuestion, explanation: Explanation, labels: Sequence[CauseLabel]
-) -> WrongAnswer:
-    return WrongAnswer(
-        question_id=question.key,
-        number=number,
-        question=question.text,
-        kinds=question.kinds,
-        answers=question.answers,
-        answer=question.answer,
-        cause=explanation.cause,
-        facts=explanation.facts,
-        signs=explanation.signs,
-        labels=tuple(labels),
-    )
 
 
 def _by_kind(wrong: Iterable[WrongAnswer]) -> dict[str, dict[str, dict[Cause, int]]]:

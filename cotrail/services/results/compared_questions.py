@@ -127,7 +127,8 @@ def _check_texts(asked: Mapping[str, Mapping[str, AskedQuestion]]) -> None:
 
 def _standing(name: str, systems: Systems, asked: Mapping[str, Mapping[str, AskedQuestion]]) -> ComparedProgress:
     own, runs = asked[name], systems[name]
-    left_over = max(([each for each in asked[run.id].values() if each.is_left_over] for run in runs), key=len)
+    unasked = ([each for each in asked[run.id].values() if each.status == QuestionStatus.CANCELLED] for run in runs)
+    left_over = max(unasked, key=len)
     elsewhere = {key for other, of in systems.items() if other != name for each in of for key in asked[each.id]}
     return ComparedProgress(
         questions=len(own),
@@ -316,9 +317,6 @@ def _alone(ours: Sequence[Paragraph], theirs: Sequence[Paragraph]) -> str:
 
 def _digests(paragraphs: Sequence[Paragraph]) -> tuple[str, ...]:
     return tuple(each.digest for each in paragraphs)
-
-
-# Names of runs by which they can be distinguished.
 
 
 def distinct_names(connection: Connection, ids: Sequence[str]) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ from cotrail.evaluation.metrics.answer_metrics import METRICS, main_metrics
 from cotrail.evaluation.metrics.metric import MetricFacts
 from cotrail.evaluation.metrics.question_scores import IntervalOf
 from cotrail.evaluation.metrics.stop_rules import interval_of
-from cotrail.evaluation.plans.plan import Plan
+from cotrail.evaluation.plans import Plan
 from cotrail.models.queries.question_summaries import read_scores_by_question, read_summarized
 from cotrail.models.queries.runs import RunRecord, resolve_run
 from cotrail.services.actor import Scope
@@ -46,8 +46,6 @@ from cotrail.services.results.plans import planned_comparison, resolved_plan, un
 from cotrail.services.results.summarizing import is_current
 from cotrail.services.runs.scores import scores_by_question
 from cotrail.services.store import reading
-
-# The metrics of runs that are compared, and what judges say of them.
 
 
 def system_columns(connection: Connection, records: Sequence[RunRecord]) -> MetricColumns:
@@ -178,7 +176,6 @@ def _of_judge(judge: Judge) -> MetricFacts:
 
 MOST_TRACED = 20
 """The wins of a pair whose traces are compared, and as many of its losses: those with the largest differences."""
-
 
 Tell = Callable[[str], None]
 """Takes what is being done, in words."""

@@ -1,8 +1,9 @@
 """What a comparison of runs on the same questions comes to."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
+from itertools import product
 from math import inf
 from statistics import fmean
 from typing import Literal, get_args
@@ -19,14 +20,9 @@ from cotrail.models.queries.runs import RunRecord
 from cotrail.services.results.compared_questions import ComparedProgress, DifferingQuestion, SharedQuestions
 from cotrail.services.runs.scores import question_costs, run_cost
 
-# What runs are compared by, and its value of every question.
-
 
 class MetricColumn(Struct, frozen=True, kw_only=True):
-    """A metric of a run, or what a judge says of it.
-
-    values: of each question by its id; None where the question has none.
-    """
+    """A metric of a run, or what a judge says of it; values: of each question by its id, None where it has none."""
 
     metric: MetricFacts
     values: Mapping[str, float | None]
@@ -38,9 +34,7 @@ MetricColumns = Mapping[str, MetricColumn]
 
 def paired(first: MetricColumns, second: MetricColumns, metric: str, keys: Collection[str]) -> dict[str, float]:
     """The first run's value less the second's, by question, where both have one; in the order of the questions."""
-    ours, theirs = first[metric].values, second[metric].values
-    pairs = ((key, ours.get(key), theirs.get(key)) for key in keys)
-    return {key: one - other for key, one, other in pairs if one is not None and other is not None}
+    return {key: one - other for key, (one, other) in paired_scores(first, second, metric, keys).items()}
 
 
 # The matrix of wins and losses of two runs: which questions both answered right, one alone, or neither.
@@ -153,20 +147,16 @@ def read_costs(connection: Connection, records: Sequence[RunRecord]) -> RunCosts
 def read_question_costs(connection: Connection, records: Sequence[RunRecord], keys: Collection[str]) -> CostsByQuestion:
     """What each of these questions cost."""
     runs = [question_costs(connection, record.id) for record in records]
-    return {key: mean_costs([_of_question(run.get(key, QuestionCost())) for run in runs]) for key in keys}
+    costs = ((key, [run.get(key, QuestionCost()) for run in runs]) for key in keys)
+    return {key: mean_costs([_costs(each.work, each.dollars) for each in found]) for key, found in costs}
 
 
 def mean_costs(costs: Sequence[RunCosts]) -> RunCosts:
     """The mean of at least one."""
     dollars = [each.dollars for each in costs if each.dollars is not None]
-    return RunCosts(
-        calls=fmean(each.calls for each in costs),
-        searches=fmean(each.searches for each in costs),
-        prompt_tokens=fmean(each.prompt_tokens for each in costs),
-        generated_tokens=fmean(each.generated_tokens for each in costs),
-        seconds=fmean(each.seconds for each in costs),
-        dollars=fmean(dollars) if len(dollars) == len(costs) else None,
-    )
+    others = ("calls", "searches", "prompt_tokens", "generated_tokens", "seconds")
+    means = {name: fmean(getattr(each, name) for each in costs) for name in others}
+    return RunCosts(**means, dollars=fmean(dollars) if len(dollars) == len(costs) else None)
 
 
 def cost_intervals(costs: CostsByQuestion) -> dict[Measure, ConfidenceInterval | None]:
@@ -177,10 +167,6 @@ def cost_intervals(costs: CostsByQuestion) -> dict[Measure, ConfidenceInterval |
         "tokens": confidence_interval([each.tokens for each in costs.values()], inf),
         "seconds": confidence_interval([each.seconds for each in costs.values()], inf),
     }
-
-
-def _of_question(cost: QuestionCost) -> RunCosts:
-    return _costs(cost.work, cost.dollars)
 
 
 def _costs(work: Work, dollars: float | None) -> RunCosts:
@@ -217,28 +203,13 @@ def kind_differences(
     columns: Mapping[str, MetricColumns], pairs: Sequence[tuple[str, str]], metric: MetricFacts, shared: SharedQuestions
 ) -> tuple[KindDifference, ...]:
     """The differences of these pairs of runs by a metric, for each sort of which the questions have several kinds."""
-    return tuple(
-        each
-        for sort, kinds in _kinds(shared).items()
-        for first, second in pairs
-        for each in _of_sort(sort, kinds, (first, second), columns, metric, is_fixed=shared.are_fixed)
-    )
-
-
-def _of_sort(
-    sort: str,
-    kinds: Mapping[str, Sequence[str]],
-    pair: tuple[str, str],
-    columns: Mapping[str, MetricColumns],
-    metric: MetricFacts,
-    *,
-    is_fixed: bool,
-) -> Iterator[KindDifference]:
-    first, second = pair
-    family = [list(paired(columns[first], columns[second], metric.name, keys).values()) for keys in kinds.values()]
-    differences = differences_of(family, metric.span, is_fixed=is_fixed)
-    for kind, difference in zip(kinds, differences, strict=True):
-        yield KindDifference(sort=sort, kind=kind, first=first, second=second, difference=difference)
+    found: list[KindDifference] = []
+    for (sort, kinds), (first, second) in product(_kinds(shared).items(), pairs):
+        family = [list(paired(columns[first], columns[second], metric.name, keys).values()) for keys in kinds.values()]
+        differences = differences_of(family, metric.span, is_fixed=shared.are_fixed)
+        for kind, difference in zip(kinds, differences, strict=True):
+            found.append(KindDifference(sort=sort, kind=kind, first=first, second=second, difference=difference))
+    return tuple(found)
 
 
 def _kinds(shared: SharedQuestions) -> dict[str, dict[str, list[str]]]:

@@ -1,9 +1,11 @@
 """Tables of a comparison: scores, differences, wins, kinds of questions, costs."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from cotrail.common.humanize import percent
 from cotrail.common.structs import common_fields
+from cotrail.common.toml_files import read_toml
 from cotrail.evaluation.comparison.differences import POWER, Difference
 from cotrail.evaluation.experiments.report_tables import (
     Column,
@@ -17,21 +19,8 @@ from cotrail.evaluation.experiments.report_tables import (
 from cotrail.evaluation.metrics.metric import MetricFacts
 from cotrail.services.results.comparison import ComparedRun, Comparison, Measure, RunCosts
 
-NEEDED_NOTE = (
-    "Needed: the number of questions by which a paired t-test at the level of these intervals shows a difference as "
-    f"large as the one seen with a probability of {percent(POWER, 0)}; the difference seen is itself an estimate."
-)
-KINDS_NOTE = (
-    "An exploration: the verdicts are corrected for the kinds of one sort and one pair only, so that among many kinds "
-    "some differ by chance. Test what you find here on other questions."
-)
-COSTS_NOTE = (
-    "Of a compared question on average: steps that were adopted from another run count with what they took there, and "
-    "the time of all steps counts as if one followed the other. Costs have no bound, so their interval is Student's t."
-)
-OPEN_COSTS_NOTE = "It takes the number of questions for fixed beforehand, which it isn't here, and may be too narrow."
+_NOTES: dict[str, str] = read_toml(Path(__file__).with_name("notes.toml"))
 _COST_UNITS: dict[Measure, Unit] = {"dollars": "dollars", "tokens": "decimal", "seconds": "seconds"}
-FRONT_NOTE = "Front: no other run is better at that cost, or cheaper at that quality."
 
 
 def comparison_tables(comparison: Comparison) -> list[ReportTable]:
@@ -103,13 +92,10 @@ def differences(comparison: Comparison, *metrics: MetricFacts) -> ReportTable | 
         Column("questions", "Questions", "count"),
         Column("needed", "Needed", "count"),
     )
-    title = f"Differences, {first.title}" if len(metrics) == 1 else _shared_title(first)
-    notes = (NEEDED_NOTE,) if comparison.primary in metrics else ()
+    shared = "Differences in numbers" if first.is_count else "Differences in points"
+    title = f"Differences, {first.title}" if len(metrics) == 1 else shared
+    notes = (_NOTES["needed"].format(power=percent(POWER, 0)),) if comparison.primary in metrics else ()
     return listing(first.name, title, columns, rows, notes=notes)
-
-
-def _shared_title(metric: MetricFacts) -> str:
-    return "Differences in numbers" if metric.is_count else "Differences in points"
 
 
 def wins(comparison: Comparison) -> ReportTable | None:
@@ -158,7 +144,7 @@ def costs(comparison: Comparison) -> ReportTable | None:
         Column("total", "US dollars, whole run", "dollars"),
         Column("front", f"Front by {measure}"),
     )
-    notes = (COSTS_NOTE, "" if comparison.is_fixed else OPEN_COSTS_NOTE, FRONT_NOTE if front else "")
+    notes = (_NOTES["costs"], "" if comparison.is_fixed else _NOTES["open_costs"], _NOTES["front"] if front else "")
     return listing("costs", "What a question costs", columns, rows, notes=tuple(filter(None, notes)))
 
 
@@ -184,7 +170,7 @@ def kinds(comparison: Comparison) -> ReportTable | None:
         Column("corrected", "p, corrected", "probability"),
     )
     title = f"Differences by kind of question, {comparison.primary.title}"
-    return listing("kinds", title, columns, rows, notes=(KINDS_NOTE,))
+    return listing("kinds", title, columns, rows, notes=(_NOTES["kinds"],))
 
 
 def _pair(comparison: Comparison, first: str, second: str) -> dict[str, Value]:
@@ -204,13 +190,9 @@ def _difference(difference: Difference) -> dict[str, Value]:
 
 
 def _verdict(difference: Difference) -> str | None:
-    match difference.finding:
-        case "shown":
-            return difference.verdict
-        case "unknown":
-            return None
-        case finding:
-            return finding
+    if difference.finding == "unknown":
+        return None
+    return difference.verdict if difference.finding == "shown" else difference.finding
 
 
 def _unit(metric: MetricFacts, of_scores: Unit) -> Unit:

@@ -215,9 +215,7 @@ def _sureness(comparison: Comparison, difference: Difference, metric: MetricFact
 
 
 def _needed(difference: Difference) -> str:
-    if difference.needed is None:
-        return ""
-    if difference.needed <= difference.questions:
+    if difference.needed is None or difference.needed <= difference.questions:
         return ""
     return (
         f"; about {count(difference.needed, 'question')} would be needed to show such a difference with a probability "

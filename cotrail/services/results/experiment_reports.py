@@ -12,7 +12,7 @@ from cotrail.common.humanize import moment
 from cotrail.common.optional_packages import installed_with
 from cotrail.evaluation.experiments.ircot.cells import LAYOUTS, NAMES, printed_means
 from cotrail.evaluation.experiments.registry import experiment_of, paper_of
-from cotrail.evaluation.experiments.report_tables import Chart, ReportedRun, TableRow
+from cotrail.evaluation.experiments.report_tables import Chart, ReportedRun
 from cotrail.evaluation.experiments.report_tables import ExperimentReport as ExperimentReport
 from cotrail.evaluation.experiments.rethinking.runs import read_run
 from cotrail.evaluation.experiments.rethinking.tables import comparison
@@ -24,8 +24,8 @@ from cotrail.services.operations.operation import operation
 from cotrail.services.results.reports.documents import report_page
 from cotrail.services.results.reports.reported_runs import flat, read_reported_runs
 from cotrail.services.results.reports.sheets import Sheet, sheet
+from cotrail.services.runs.conducting import read_results, recorded_run
 from cotrail.services.runs.labels import find_run
-from cotrail.services.runs.recorded import read_results, recorded_run
 from cotrail.services.runs.scores import scores_of
 from cotrail.services.store import reading
 
@@ -176,12 +176,12 @@ def read_answers(connection: Connection, run: str) -> list[SampleAnswer]:
 
 def published_models() -> list[PublishedModel]:
     """The models of IRCoT's paper (table 4), with the reader of which it reports the main results."""
-    rows = {str(row.values["model"]): row for row in LAYOUTS["readers"].rows if _is_main(row)}
+    rows = {
+        model: row
+        for row in LAYOUTS["readers"].rows
+        if (row.values["system"], row.values["reader"]) == ("ircot", NAMES.readers[model := str(row.values["model"])])
+    }
     return [
         PublishedModel(name=model, parameters=NAMES.parameters[model], answer_f1=printed_means(row)["hotpotqa"])
         for model, row in rows.items()
     ]
-
-
-def _is_main(row: TableRow) -> bool:
-    return (row.values["system"], row.values["reader"]) == ("ircot", NAMES.readers[str(row.values["model"])])

@@ -2,159 +2,33 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
+from sqlalchemy import Connection
 
-from cotrail.core.actions.generate import Prompted, seen_prompt
-from cotrail.core.prompts import Prompt, Turn
+from cotrail.common.optional_packages import not_installed
 from cotrail.core.questions import Paragraph, passage_of
-from cotrail.core.results import Generated
 from cotrail.data.datasets.registry import DATASETS, scoring_of
 from cotrail.data.datasets.spec import Scoring
-from cotrail.errors import InputError
+from cotrail.errors import InputError, UnknownNameError
+from cotrail.evaluation.metrics import supporting_paragraphs
 from cotrail.evaluation.metrics.answer_metrics import METRICS
-from cotrail.evaluation.metrics.supporting_paragraphs import (
-    Fold,
-    Key,
-    content_of,
-    counted,
-    fold_of,
-    gold_key,
-    paragraph_keys,
-)
 from cotrail.models.queries.runs import RunRecord
-from cotrail.models.queries.traces import TracedQuestion, read_questions
+from cotrail.models.queries.traces import TracedQuestion, read_question, read_questions
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import MediaTypes, operation
-from cotrail.services.results.exporting import REWARD, Source, json_line, rows
-from cotrail.services.results.inspect_logs import inspect_log
+from cotrail.services.results.exported_traces import inspect_log, traces
+from cotrail.services.results.exporting import REWARD, Pieces, Rival, Source, json_line, row, rows, seen_paragraphs
+from cotrail.services.results.training_data import chat_lines, preference_lines
 from cotrail.services.results.verdicts import verdicts_by_question
 from cotrail.services.runs.labels import find_run
-from cotrail.services.runs.scores import scorer_of, without_scores
 from cotrail.services.store import reading
-
-# What models are trained on: what they were shown and what they wrote, as chats with a reward.
-
-Message = dict[str, Any]
-"""A message of a chat in OpenAI's form."""
-
-ComparedTurn = tuple[str, str, list[Message]]
-"""What of a message is compared: its role, its text, and its calls without their ids, which systems replace."""
-
-INSERTED = "tool"
-"""The role of what a system put behind a text that the model then continued, such as what a search found."""
-
-
-class Chat(Struct, kw_only=True):
-    """A conversation: steps whose prompts each continue the one before.
-
-    messages: as they are exported; mask: for each, 1 where the model wrote it in one of these steps, and 0 elsewhere.
-    shown: how the prompt of a step begins that continues it; stop: what ended the last text, which that may leave out.
-    """
-
-    tools: list[Message]
-    messages: list[Message] = []
-    mask: list[int] = []
-    steps: list[int] = []
-    shown: list[ComparedTurn] = []
-    stop: str = ""
-
-    def inserted(self, prompt: list[ComparedTurn]) -> str | None:
-        """What a prompt has behind the last text in its turn; None where it doesn't continue this conversation."""
-        *before, (role, text, calls) = self.shown
-        same, rest = prompt[: len(before)], prompt[len(before) :]
-        if same != before or not rest or (rest[0][0], rest[0][2]) != (role, calls) or not rest[0][1].startswith(text):
-            return None
-        return rest[0][1][len(text) :]
-
-    def go_on(self, inserted: str, prompt: list[Message]) -> None:
-        """Add what a prompt has in addition."""
-        last, at = self.messages[-1], prompt[len(self.shown) - 1]
-        if inserted.startswith(self.stop):
-            inserted = inserted.removeprefix(self.stop)
-        else:
-            last["content"] = last["content"].removesuffix(self.stop)
-        if "tool_calls" in last:
-            last["tool_calls"] = at["tool_calls"]
-        self.show([{"role": INSERTED, "content": inserted}] * bool(inserted) + prompt[len(self.shown) :])
-
-    def show(self, messages: list[Message]) -> None:
-        """Add messages of a prompt."""
-        self.messages += messages
-        self.mask += [0] * len(messages)
-
-    def write(self, prompt: Prompt, result: Generated, sequence: int, *, by_model: bool) -> None:
-        """Add what was written to a prompt."""
-        message = Turn(role="assistant", calls=result.calls).message | {"content": result.text + result.stop}
-        thoughts = {"reasoning_content": result.thoughts} if result.thoughts_are == "whole" else {}
-        self.messages.append(message | thoughts)
-        self.mask.append(int(by_model))
-        self.steps.append(sequence)
-        self.shown = [*map(_key, _messages(prompt.wrote(result.text, result.calls)))]
-        self.stop = result.stop
-
-
-def chat_lines(source: Source) -> Iterator[bytes]:
-    """The conversations of each question, in the order in which they began."""
-    if source.reward not in METRICS:
-        raise InputError(f"there is no metric {source.reward!r}; reward by one of {', '.join(METRICS)}")
-    score = scorer_of(source.record) or without_scores
-    for question in source.questions:
-        reward = score(question)[source.reward]
-        for chat in conversations(question):
-            yield json_line(
-                {
-                    "id": f"{question.key}.{chat.steps[-1]}",
-                    "run": source.record.id,
-                    "question_id": question.key,
-                    "steps": chat.steps,
-                    "messages": chat.messages,
-                    "mask": chat.mask,
-                    "tools": chat.tools,
-                    "reward": reward,
-                    "ended_by": question.ended_by,
-                }
-            )
-
-
-def conversations(question: TracedQuestion) -> list[Chat]:
-    """The conversations of a question; steps without a text, or that this version can't read, are in none."""
-    begun: list[Chat] = []
-    for step in question.steps:
-        action = step.carried_out
-        if isinstance(action, Prompted) and isinstance(step.result, Generated):
-            prompt = seen_prompt(action, step.result)
-            by_model = step.edit is None or step.edit.text is None
-            _of(begun, prompt).write(prompt, step.result, step.sequence, by_model=by_model)
-    return begun
-
-
-def _of(begun: list[Chat], prompt: Prompt) -> Chat:
-    """The latest conversation that a prompt continues, or one that it begins, which has all of it."""
-    messages = _messages(prompt)
-    keys = [*map(_key, messages)]
-    for chat in reversed(begun):
-        if (inserted := chat.inserted(keys)) is not None:
-            chat.go_on(inserted, messages)
-            return chat
-    chat = Chat(tools=prompt.functions)
-    chat.show(messages)
-    begun.append(chat)
-    return chat
-
-
-def _messages(prompt: Prompt) -> list[Message]:
-    """A prompt's turns; plain text, which no one speaks, is the user's."""
-    messages = [{**message, "role": message["role"] or "user"} for message in prompt.messages]
-    return [{name: value for name, value in message.items() if name != "carried"} for message in messages]
-
-
-def _key(message: Message) -> ComparedTurn:
-    return message["role"], message["content"], [call["function"] for call in message.get("tool_calls", ())]
-
 
 # The official scripts of datasets.
 
@@ -238,38 +112,118 @@ def _judgements(topics: Callable[[Source], Iterator[Topic]], source: Source) -> 
         yield from _judged(topic, question, fold)
 
 
-def _judged(topic: str, question: TracedQuestion, fold: Fold) -> Iterator[bytes]:
+def _judged(topic: str, question: TracedQuestion, fold: supporting_paragraphs.Fold) -> Iterator[bytes]:
     """The gold paragraphs by their ids in the corpus: as one was found, else as the dataset has it.
 
     One of which neither is known stays, by its digest, as it counts in the recall.
     """
-    found: dict[Key, str] = {}
+    found: dict[supporting_paragraphs.Key, str] = {}
     hits = (hit.paragraph for step in question.steps for hit in step.hits)
     for paragraph in chain(_collected(question, fold), hits):
-        for key in paragraph_keys(paragraph, fold):
+        for key in supporting_paragraphs.paragraph_keys(paragraph, fold):
             found.setdefault(key, paragraph.id)
     grades: dict[str, int] = {}
-    for gold in counted(question.gold, question.pinned):
+    for gold in supporting_paragraphs.counted(question.gold, question.pinned):
         unknown = f"unknown-{passage_of(gold.text, gold.title).digest}"
-        grades.setdefault(field(found.get(gold_key(gold, fold)) or gold.id or unknown), gold.grade)
+        grades.setdefault(
+            field(found.get(supporting_paragraphs.gold_key(gold, fold)) or gold.id or unknown), gold.grade
+        )
     for identifier, grade in grades.items():
         yield f"{topic} 0 {identifier} {grade}\n".encode()
 
 
-def _collected(question: TracedQuestion, fold: Fold) -> Iterator[Paragraph]:
+def _collected(question: TracedQuestion, fold: supporting_paragraphs.Fold) -> Iterator[Paragraph]:
     """What the recall counts: the passage that the question is about takes no rank."""
-    pinned = question.pinned and content_of(question.pinned, fold)
-    return (each for each in question.paragraphs if pinned is None or content_of(each, fold) != pinned)
+    pinned = question.pinned and supporting_paragraphs.content_of(question.pinned, fold)
+    return (
+        each for each in question.paragraphs if pinned is None or supporting_paragraphs.content_of(each, fold) != pinned
+    )
 
 
-def _fold(record: RunRecord) -> Fold:
+def _fold(record: RunRecord) -> supporting_paragraphs.Fold:
     is_known = record.dataset in DATASETS
-    return fold_of(scoring_of(record.dataset) if is_known else Scoring("squad", any_script=True))
+    return supporting_paragraphs.fold_of(scoring_of(record.dataset) if is_known else Scoring("squad", any_script=True))
+
+
+# Parquet in the layout of Hugging Face's datasets: a row a question, and a card that says what it is.
+
+ROWS_AT_ONCE = 500
+"""Rows of a group, which are in memory together."""
+
+JSON_COLUMNS = ("gold_paragraphs", "kinds", "reason", "details", "verdicts")
+"""Columns whose form differs between systems and datasets: JSON as text."""
+
+
+def parquet_file(source: Source) -> Iterator[bytes]:
+    """The file; raises NotInstalledError without pyarrow."""
+    try:
+        import pyarrow as arrow
+        from pyarrow.parquet import ParquetWriter
+    except ModuleNotFoundError as error:
+        raise not_installed("pyarrow", "files") from error
+    schema, pieces = _schema(arrow), Pieces()
+    with ParquetWriter(pieces, schema, compression="zstd") as writer:
+        rows = (_row(source, each) for each in source.questions)
+        while group := list(islice(rows, ROWS_AT_ONCE)):
+            writer.write_table(arrow.Table.from_pylist(group, schema))
+            yield pieces.take()
+    yield pieces.take()
+
+
+def _schema(arrow: Any) -> Any:
+    text, number = arrow.string(), arrow.int64()
+    found = {"step": number, "rank": number, "score": arrow.float64(), "gold": arrow.bool_()}
+    paragraph = arrow.struct([*found.items(), *((name, text) for name in ("id", "title", "text", "query"))])
+    return arrow.schema(
+        [
+            *((name, text) for name in ("run", "question_id", "question", "status", "answer", "ended_by")),
+            *((name, arrow.list_(text)) for name in ("gold_answers", "sentences")),
+            ("paragraphs", arrow.list_(paragraph)),
+            *((name, arrow.float64()) for name in METRICS),
+            *((name, text) for name in JSON_COLUMNS),
+        ]
+    )
+
+
+def _row(source: Source, question: TracedQuestion) -> dict[str, Any]:
+    result = row(source.record, question, source.verdicts.get(question.key, ()))
+    document: dict[str, Any] = msgspec.to_builtins(result.document())
+    texts = {name: msgspec.json.encode(document[name]).decode() for name in JSON_COLUMNS}
+    return document | {"run": source.record.id} | texts
+
+
+CARD = Path(__file__).parent / "reports" / "templates" / "card.md"
+
+
+def dataset_card(source: Source) -> Iterator[bytes]:
+    """The card (README.md) of a folder with such files: what a run is made of, and what its columns are."""
+    record = source.record
+    facts = {
+        "run": record.id,
+        "digest": record.digest,
+        "system": f"{record.system} (version {record.system_version})",
+        **{name: getattr(record, name) for name in ("settings", "dataset", "corpus", "corpus_revision")},
+        **{name: getattr(record, name) for name in ("model", "temperature", "seed", "provenance")},
+    }
+    yield (
+        CARD.read_text("utf-8")
+        .format(
+            system=msgspec.json.encode(record.system).decode(),
+            size=record.size,
+            metrics=", ".join(f"`{name}`" for name in METRICS),
+            json_columns=", ".join(f"`{name}`" for name in JSON_COLUMNS),
+            shown=msgspec.json.format(msgspec.json.encode(facts), indent=2).decode(),
+        )
+        .encode()
+    )
 
 
 # The formats.
 
-FormatName = Literal["jsonl", "hotpotqa", "musique", "trec", "trec-steps", "qrels", "qrels-steps", "chat", "inspect"]
+FormatName = Literal[
+    "jsonl", "hotpotqa", "musique", "trec", "trec-steps", "qrels", "qrels-steps",
+    "chat", "preferences", "inspect", "otlp", "parquet", "card", "seen",
+]  # fmt: skip
 
 
 class Format(Struct, frozen=True, kw_only=True):
@@ -285,19 +239,26 @@ class Format(Struct, frozen=True, kw_only=True):
     nothing: str = ""
 
 
-_FOUND_NOTHING = "has found no paragraphs, of which a ranking is made"
+_FOUND_NOTHING = "has found no paragraphs"
+_COLLECTED_NOTHING = "has collected no paragraphs"
+_NO_PAIRS = "has no texts that begin as those of the other run do and got another reward"
 _NO_GOLD = "has no questions with gold paragraphs, which its dataset would have to publish"
 
 FORMATS: Mapping[FormatName, Format] = {
     "jsonl": Format(pieces=rows),
     "hotpotqa": Format(pieces=_hotpotqa),
     "musique": Format(pieces=_musique),
-    "trec": Format(pieces=partial(_rankings, _by_question), media_type="text/plain", nothing=_FOUND_NOTHING),
+    "trec": Format(pieces=partial(_rankings, _by_question), media_type="text/plain", nothing=_COLLECTED_NOTHING),
     "trec-steps": Format(pieces=partial(_rankings, _by_search), media_type="text/plain", nothing=_FOUND_NOTHING),
     "qrels": Format(pieces=partial(_judgements, _by_question), media_type="text/plain", nothing=_NO_GOLD),
     "qrels-steps": Format(pieces=partial(_judgements, _by_search), media_type="text/plain", nothing=_NO_GOLD),
-    "chat": Format(pieces=chat_lines),
+    "chat": Format(pieces=chat_lines, nothing="has no texts of a language model"),
+    "preferences": Format(pieces=preference_lines, nothing=_NO_PAIRS),
     "inspect": Format(pieces=inspect_log, media_type="application/zip", binary=True),
+    "otlp": Format(pieces=traces),
+    "parquet": Format(pieces=parquet_file, media_type="application/vnd.apache.parquet", binary=True),
+    "card": Format(pieces=dataset_card, media_type="text/markdown"),
+    "seen": Format(pieces=seen_paragraphs, nothing=_FOUND_NOTHING),
 }
 
 
@@ -319,16 +280,35 @@ def lines(source: Source, form: FormatName) -> Iterator[bytes]:
     answers="stream",
     media_type=MediaTypes(parameter="form", types={name: each.media_type for name, each in FORMATS.items()}),
 )
-def export_answers(run: str, form: FormatName = "jsonl", reward: str = REWARD) -> Iterator[bytes]:
-    """Give a run's answers, and the chains and paragraphs behind them, as lines of a file in that form.
+def export_answers(run: str, form: FormatName = "jsonl", reward: str = REWARD, against: str = "") -> Iterator[bytes]:
+    """Give a run's answers, and the chains and paragraphs behind them, as a file in that form.
 
     form: `jsonl` has everything recorded of each question, one JSON object a line; `hotpotqa` and `musique` are what
     those datasets' official evaluation scripts read; `trec` and `qrels` are rankings and judgements for trec_eval, and
     `trec-steps` and `qrels-steps` the same with each search as a topic; `chat` is what a model was shown and wrote,
-    for training; `inspect` is a log of Inspect (`.eval`).
-    reward: the metric that rewards an answer, in `chat`.
+    and `preferences` pairs of these from two runs, for training; `inspect` is a log of Inspect (`.eval`); `otlp` is
+    traces of OpenTelemetry; `parquet` and `card` make a dataset of Hugging Face's library; `seen` is every paragraph
+    that the run found, for a corpus.
+    reward: the metric, or the judge (`correct/gpt-4.1`), that rewards an answer, in `chat` and `preferences`.
+    against: the other run of `preferences`.
     """
     with reading() as connection:
-        record = find_run(connection, run)
-        questions, verdicts = read_questions(connection, record.id), verdicts_by_question(connection, record)
-        yield from lines(Source(record=record, questions=questions, verdicts=verdicts, reward=reward), form)
+        rival = _rival(connection, find_run(connection, against), reward) if against else None
+        source = _source(connection, find_run(connection, run), reward)
+        questions = read_questions(connection, source.record.id)
+        yield from lines(replace(source, questions=questions, rival=rival), form)
+
+
+def _source(connection: Connection, record: RunRecord, reward: str) -> Source:
+    return Source(record=record, verdicts=verdicts_by_question(connection, record), reward=reward)
+
+
+def _rival(connection: Connection, record: RunRecord, reward: str) -> Rival:
+    def find(key: str) -> TracedQuestion | None:
+        try:
+            found = read_question(connection, record.id, key)
+        except UnknownNameError:
+            return None
+        return found if found.key == key else None  # not the one with that number
+
+    return Rival(source=_source(connection, record, reward), find=find)

@@ -1,8 +1,9 @@
 """Questions for other programs: everything recorded of each, and BrowseComp-Plus' files; see `export_formats`."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from io import RawIOBase
 from typing import Any
 
 import msgspec
@@ -126,13 +127,22 @@ REWARD = "answer_em"
 class Source(Struct, frozen=True, kw_only=True):
     """What a file is made of: a run, its questions in their order, and what judges say of each, by its id.
 
-    reward: the metric that rewards an answer, in training data.
+    reward: the metric, or the judge, that rewards an answer, in training data.
+    rival: the run that it is compared with there.
     """
 
     record: RunRecord
-    questions: Iterable[TracedQuestion]
+    questions: Iterable[TracedQuestion] = ()
     verdicts: Mapping[str, tuple[Verdict, ...]] = NO_VERDICTS
     reward: str = REWARD
+    rival: "Rival | None" = None
+
+
+class Rival(Struct, frozen=True, kw_only=True):
+    """Another run: its record and verdicts, and a way to read one of its questions; None for one that it hasn't."""
+
+    source: Source
+    find: Callable[[str], TracedQuestion | None]
 
 
 def main_scores(record: RunRecord, question: TracedQuestion) -> dict[str, float]:
@@ -152,6 +162,25 @@ def rows(source: Source) -> Iterator[bytes]:
     for question in source.questions:
         verdicts = source.verdicts.get(question.key, ())
         yield json_line(row(source.record, question, verdicts).document())
+
+
+def seen_paragraphs(source: Source) -> Iterator[bytes]:
+    """Every paragraph that searches and opened pages of a run showed, once, as a corpus is indexed from them.
+
+    Where an id has had several texts, as a page of the web has over time, the later ones are numbered.
+    """
+    seen, ids = set[bytes](), Counter[str]()
+    for question in source.questions:
+        for step in question.steps:
+            for paragraph in (hit.paragraph for hit in step.hits):
+                if (digest := bytes.fromhex(paragraph.digest)) in seen:
+                    continue
+                seen.add(digest)
+                ids[paragraph.id] += 1
+                number = f"#{ids[paragraph.id]}" if ids[paragraph.id] > 1 else ""
+                at = (step.finished_at or source.record.created_at).date().isoformat()
+                fields = {"id": paragraph.id + number, "title": paragraph.title, "text": paragraph.text, "seen": at}
+                yield json_line(fields)
 
 
 def row(record: RunRecord, question: TracedQuestion, verdicts: tuple[Verdict, ...] = ()) -> ExportedQuestion:
@@ -212,6 +241,27 @@ def _hit(hit: FoundParagraph) -> TracedHit:
         gold=hit.gold,
         lists=hit.lists,
     )
+
+
+class Pieces(RawIOBase):
+    """A file of which what is written is taken, to be sent on."""
+
+    def __init__(self) -> None:
+        self._written = bytearray()
+
+    def writable(self) -> bool:
+        """See `RawIOBase`."""
+        return True
+
+    def write(self, piece: Any) -> int:
+        """See `RawIOBase`."""
+        self._written += piece
+        return len(piece)
+
+    def take(self) -> bytes:
+        """What was written since."""
+        written, self._written = bytes(self._written), bytearray()
+        return written
 
 
 def json_line(value: Any) -> bytes:

@@ -27,8 +27,7 @@ from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
 from cotrail.services.runs.labels import find_run
 from cotrail.services.store import reading
-from cotrail.systems.judge.judgement import Judgement
-from cotrail.systems.judge.rubric import Rubric
+from cotrail.systems.judge.rubric import Judgement, Rubric
 
 
 class Judge(Struct, frozen=True, kw_only=True):
@@ -155,9 +154,6 @@ def _labels(records: Sequence[RunRecord]) -> Iterator[str]:
         yield label if had[label] == 1 else f"{label}#{had[label]}"
 
 
-# Calibration of a run's judges by people's labels.
-
-
 class JudgeCalibration(Struct, frozen=True, kw_only=True):
     """A judge compared with people; label, run: see `JudgeVerdicts`."""
 
@@ -174,32 +170,6 @@ class RunCalibration(Struct, frozen=True, kw_only=True):
     questions: int
     labelled: int
     judges: tuple[JudgeCalibration, ...]
-
-
-def calibrate(connection: Connection, record: RunRecord, path: Path) -> RunCalibration:
-    """Compare the judges of a run with the labels of a file, as far as their rubrics know these.
-
-    InputError where no judge does, or a label can't be used: see `read_labels`.
-    """
-    judges = [judge for judge in judges_of(connection, record.id) if judge.against is None]
-    if not judges:
-        raise InputError(
-            f"no judge graded the answers of run {record.id}; let one do it: "
-            f"cotrail judge {record.id} --model NAME --calibrate {path}"
-        )
-    questions = {each.key for each in read_judged(connection, record.id)}
-    labels = read_labels(path, questions, dict.fromkeys(verdict for judge in judges for verdict in judge.scores))
-    knowing = [judge for judge in judges if _knows(judge, labels)]
-    if not knowing:
-        rubrics = "; ".join(f"{judge.label}: {', '.join(judge.scores)}" for judge in judges)
-        raise InputError(f"{path}: no judge of the run knows all verdicts of the labels, or grades answers ({rubrics})")
-    return RunCalibration(
-        run=record.id,
-        labels=str(path),
-        questions=len(questions),
-        labelled=len(labels),
-        judges=tuple(_calibrated(judge, labels) for judge in knowing),
-    )
 
 
 def _knows(judge: Judge, labels: Mapping[str, Label]) -> bool:
@@ -226,5 +196,27 @@ def _calibrated(judge: Judge, labels: Mapping[str, Label]) -> JudgeCalibration:
 @operation("judging.calibration", "POST", "/runs/{run}/calibration", Scope.READ)
 def show_calibration(run: str, labels: Path) -> RunCalibration:
     """Compare the judges of a run with people's labels of its answers; labels: their file."""
+    # As far as their rubrics know these; InputError where no judge does, or a label can't be used: see `read_labels`.
     with reading() as connection:
-        return calibrate(connection, find_run(connection, run), labels)
+        record = find_run(connection, run)
+        judges = [judge for judge in judges_of(connection, record.id) if judge.against is None]
+        if not judges:
+            raise InputError(
+                f"no judge graded the answers of run {record.id}; let one do it: "
+                f"cotrail judge {record.id} --model NAME --calibrate {labels}"
+            )
+        questions = {each.key for each in read_judged(connection, record.id)}
+    known = read_labels(labels, questions, dict.fromkeys(verdict for judge in judges for verdict in judge.scores))
+    knowing = [judge for judge in judges if _knows(judge, known)]
+    if not knowing:
+        rubrics = "; ".join(f"{judge.label}: {', '.join(judge.scores)}" for judge in judges)
+        raise InputError(
+            f"{labels}: no judge of the run knows all verdicts of the labels, or grades answers ({rubrics})"
+        )
+    return RunCalibration(
+        run=record.id,
+        labels=str(labels),
+        questions=len(questions),
+        labelled=len(known),
+        judges=tuple(_calibrated(judge, known) for judge in knowing),
+    )

@@ -70,53 +70,6 @@ class PairedQuestions(Struct, frozen=True, kw_only=True):
     behind: str | None = None
 
 
-class PairRequest(Struct, frozen=True, kw_only=True):
-    """Two runs, by what people call them, and which of their questions are asked for.
-
-    metric: its name; the primary one of a comparison where it is empty.
-    after: the question behind which they begin; around: one whose neighbours are asked for.
-    """
-
-    first: str
-    second: str
-    metric: str = ""
-    outcome: Outcome = "differ"
-    limit: int = 100
-    after: str | None = None
-    around: str | None = None
-
-
-def paired_questions(connection: Connection, request: PairRequest) -> PairedQuestions:
-    """The questions of two runs as they stand.
-
-    Raises InputError where they share no question or no score, UnknownNameError where there is no such metric or
-    question.
-    """
-    check_names([request.metric] if request.metric else [])
-    records = compared_records(connection, (request.first, request.second))
-    first, second = (record.id for record in records)
-    shared = shared_questions(connection, {record.id: [record] for record in records})
-    columns = {record.id: summarized_columns(connection, record) for record in records}
-    metric, *_ = compared_metrics(columns, shared.compared, [request.metric] if request.metric else [])
-    scores = paired_scores(columns[first], columns[second], metric.name, shared.compared)
-    found = by_outcome(scores, metric.highest)
-    keys = found[request.outcome]
-    places = {key: place for place, key in enumerate(shared.compared)}
-    begin = 0 if request.after is None else _behind(keys, places, request.after)
-    page = keys[begin : begin + request.limit]
-    return PairedQuestions(
-        first=first,
-        second=second,
-        names=distinct_names(connection, (first, second)),
-        metric=metric,
-        counts=counts_of(found),
-        left_out=shared.left_out,
-        shown=_shown(connection, (first, second), [shared.compared[key] for key in page], scores),
-        after=page[-1] if begin + len(page) < len(keys) else None,
-        **_neighbours(keys, places, request.around),
-    )
-
-
 def _behind(keys: Sequence[str], places: Mapping[str, int], after: str) -> int:
     """How many of these stand before the one behind which a page begins, itself included."""
     if after not in places:
@@ -170,11 +123,32 @@ def list_paired_questions(
     metric: what decides; the first main score that both runs have where none is named. after: the question behind which
     the list begins; around: one whose neighbours in the whole list are given, by id.
     """
-    request = PairRequest(
-        first=first, second=second, metric=metric, outcome=outcome, limit=limit, after=after, around=around
-    )
+    # Raises InputError where they share no question or no score, UnknownNameError without such a metric or question.
+    names = [metric] if metric else []
+    check_names(names)
     with reading() as connection:
-        return paired_questions(connection, request)
+        records = compared_records(connection, (first, second))
+        ids = records[0].id, records[1].id
+        shared = shared_questions(connection, {record.id: [record] for record in records})
+        columns = {record.id: summarized_columns(connection, record) for record in records}
+        decides, *_ = compared_metrics(columns, shared.compared, names)
+        scores = paired_scores(columns[ids[0]], columns[ids[1]], decides.name, shared.compared)
+        found = by_outcome(scores, decides.highest)
+        keys = found[outcome]
+        places = {key: place for place, key in enumerate(shared.compared)}
+        begin = 0 if after is None else _behind(keys, places, after)
+        page = keys[begin : begin + limit]
+        return PairedQuestions(
+            first=ids[0],
+            second=ids[1],
+            names=distinct_names(connection, ids),
+            metric=decides,
+            counts=counts_of(found),
+            left_out=shared.left_out,
+            shown=_shown(connection, ids, [shared.compared[key] for key in page], scores),
+            after=page[-1] if begin + len(page) < len(keys) else None,
+            **_neighbours(keys, places, around),
+        )
 
 
 # Two runs side by side on one question: their steps aligned, with the words and paragraphs that only one has.
@@ -246,39 +220,6 @@ class SideBySide(Struct, frozen=True, kw_only=True):
     rows: tuple[SideRow, ...]
     start: int
     total: int
-
-
-def side_by_side(connection: Connection, runs: tuple[str, str], question: str, *, start: int, limit: int) -> SideBySide:
-    """The question in both runs as it stands, with up to `limit` rows from that number on.
-
-    question: its id or, where none has it, its number in the first run, from 1. Raises InputError where it has other
-    words in the second run, UnknownNameError where that hasn't got it.
-    """
-    records = compared_records(connection, runs)
-    ours = read_question(connection, records[0].id, question)
-    theirs = read_question(connection, records[1].id, ours.key)
-    if ours.text != theirs.text:
-        raise InputError(
-            f"question {ours.key!r} has other words in the runs {records[0].id} and {records[1].id}, "
-            f"{first_difference(ours.text, theirs.text, QUOTED_QUESTION)}; compare runs on the same questions"
-        )
-    names = distinct_names(connection, [record.id for record in records])
-    pairs = list(_aligned(ours.steps, theirs.steps))
-    first, second = (
-        _answer(connection, record, traced, names[record.id])
-        for record, traced in zip(records, (ours, theirs), strict=True)
-    )
-    return SideBySide(
-        question_id=ours.key,
-        question=ours.text,
-        gold=ours.answers,
-        first=first,
-        second=second,
-        parting=parting(ours, theirs),
-        rows=tuple(_rows(records, names, (ours, theirs), pairs[start : start + limit], start)),
-        start=start,
-        total=len(pairs),
-    )
 
 
 Pair = tuple[TracedStep | None, TracedStep | None]
@@ -384,5 +325,28 @@ def show_side_by_side(question: str, first: str, second: str, *, start: Start = 
 
     question: its id or, where none has it, its number in the first run, from 1. start: the row that is shown first.
     """
+    # Raises InputError where it has other words in the second run, UnknownNameError where that hasn't got it.
     with reading() as connection:
-        return side_by_side(connection, (first, second), question, start=start, limit=limit)
+        records = compared_records(connection, (first, second))
+        ours = read_question(connection, records[0].id, question)
+        theirs = read_question(connection, records[1].id, ours.key)
+        if ours.text != theirs.text:
+            raise InputError(
+                f"question {ours.key!r} has other words in the runs {records[0].id} and {records[1].id}, "
+                f"{first_difference(ours.text, theirs.text, QUOTED_QUESTION)}; compare runs on the same questions"
+            )
+        names = distinct_names(connection, [record.id for record in records])
+        pairs = list(_aligned(ours.steps, theirs.steps))
+        sides = zip(records, (ours, theirs), strict=True)
+        answers = [_answer(connection, record, traced, names[record.id]) for record, traced in sides]
+        return SideBySide(
+            question_id=ours.key,
+            question=ours.text,
+            gold=ours.answers,
+            first=answers[0],
+            second=answers[1],
+            parting=parting(ours, theirs),
+            rows=tuple(_rows(records, names, (ours, theirs), pairs[start : start + limit], start)),
+            start=start,
+            total=len(pairs),
+        )

@@ -15,7 +15,7 @@ from cotrail.configuration.files import corpora_of
 from cotrail.configuration.settings import settings
 from cotrail.core.binding import OWN_FIELDS
 from cotrail.errors import InputError, UnavailableError, UnknownNameError
-from cotrail.evaluation.plans.plan import (
+from cotrail.evaluation.plans import (
     ComparedRun,
     Plan,
     PlannedComparison,
@@ -36,8 +36,6 @@ from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
 from cotrail.services.runs.labels import find_run
 from cotrail.services.store import reading
-
-# The plan of a run, and where the run departed from it.
 
 
 class RunPlan(Struct, frozen=True, kw_only=True):
@@ -154,8 +152,6 @@ def _found(connection: Connection, named: str) -> str | None:
     except UnknownNameError:
         return None
 
-
-# The plan of a run as names and values that people read.
 
 UNPLANNED = "none: the run was submitted before plans were recorded"
 

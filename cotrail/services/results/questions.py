@@ -5,16 +5,15 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
-from sqlalchemy import Connection, RowMapping
+from sqlalchemy import RowMapping
 
 from cotrail.core.history import by_failure
 from cotrail.core.questions import JudgedAnswer
 from cotrail.errors import InputError
 from cotrail.evaluation.causes.cause import Explanation
+from cotrail.models.commands.submission import Submission
 from cotrail.models.queries.listed_questions import Place, QuestionPlace, list_questions, list_uses, read_place
 from cotrail.models.queries.runs import RunRecord, resolve_run
-from cotrail.models.queries.step_attempts import StepTimes as StepTimes
-from cotrail.models.queries.step_attempts import read_step_times
 from cotrail.models.queries.traces import TracedQuestion, find_question, read_question
 from cotrail.models.records.questions import QuestionInList, in_list
 from cotrail.models.schema.states import QuestionStatus as QuestionStatus
@@ -55,16 +54,9 @@ class ShownQuestion(exporting.AnsweredQuestion, frozen=True, kw_only=True):
     verdicts: tuple[Verdict, ...]
 
 
-def read_shown(
-    connection: Connection, run: str, question: str
-) -> tuple[RunRecord, TracedQuestion, tuple[Verdict, ...]]:
-    """What `shown_question` takes; question: its id or, where none has it, its number in the run, from 1."""
-    record = find_run(connection, run)
-    traced = read_question(connection, record.id, question)
-    return record, traced, verdicts_on(connection, record, traced.key)
-
-
-def shown_question(record: RunRecord, traced: TracedQuestion, verdicts: tuple[Verdict, ...] = ()) -> ShownQuestion:
+def shown_question(
+    record: RunRecord | Submission, traced: TracedQuestion, verdicts: tuple[Verdict, ...] = ()
+) -> ShownQuestion:
     """A question as it stands; verdicts: what judges say of its answer. Takes long of long texts, and no connection."""
     graded = bool(traced.judged)
     scores = {} if graded else shown_scores(record, traced)
@@ -96,8 +88,10 @@ def show_question(run: str, question: str) -> ShownQuestion:
     question: its id or, where none has it, its number in the run, from 1.
     """
     with reading() as connection:
-        read = read_shown(connection, run, question)
-    return shown_question(*read)
+        record = find_run(connection, run)
+        traced = read_question(connection, record.id, question)
+        verdicts = verdicts_on(connection, record, traced.key)
+    return shown_question(record, traced, verdicts)
 
 
 @operation("questions.place", "GET", "/runs/{run}/questions/{question}/place", Scope.READ)
@@ -108,12 +102,6 @@ def show_place(run: str, question: str) -> QuestionPlace:
         return read_place(connection, record.id, find_question(connection, record.id, question))
 
 
-def question_times(connection: Connection, run: str, question: str) -> tuple[StepTimes, ...]:
-    """When its steps were asked for, begun and ended."""
-    record = find_run(connection, run)
-    return read_step_times(connection, find_question(connection, record.id, question))
-
-
 @operation("questions.trace", "GET", "/runs/{run}/questions/{question}/trace", Scope.READ)
 def show_trace(run: str, question: str) -> dict[str, Any]:
     """Give all that is recorded of a question: its answer, its scores, and each step with its request and result."""
@@ -122,9 +110,6 @@ def show_trace(run: str, question: str) -> dict[str, Any]:
         record = find_run(connection, run)
         traced = read_question(connection, record.id, question)
         return exporting.trace(record, traced, verdicts_on(connection, record, traced.key)).document()
-
-
-# The list of a run's questions: a page of it.
 
 
 class ListedQuestion(QuestionInList, frozen=True, kw_only=True):

@@ -13,8 +13,8 @@ from cotrail.core.questions import GoldParagraph, Hit, Paragraph
 from cotrail.core.views import name_of
 from cotrail.data.datasets.registry import DATASETS, scoring_of
 from cotrail.evaluation.metrics.supporting_paragraphs import Fold, Key, counted, fold_of, gold_key, paragraph_keys
-from cotrail.models.queries.runs import RunRecord
 from cotrail.models.queries.traces import TracedQuestion, TracedStep
+from cotrail.models.records.runs import SubmittedRun
 from cotrail.systems.registry import recorded_system
 from cotrail.systems.searchain.chain_of_query import FormatViolation
 from cotrail.systems.searchain.prompts import feedback_of
@@ -104,7 +104,7 @@ def shown_tree(tree: Tree, titles: Mapping[str, str]) -> ShownTree:
     )
 
 
-def turns(record: RunRecord, traced: TracedQuestion) -> dict[int, str]:
+def turns(record: SubmittedRun, traced: TracedQuestion) -> dict[int, str]:
     """What each message of the model is, by its step: the chain of a round, or the final content.
 
     Empty for other systems. Of a question without an answer, the last message may be either, and isn't named.
@@ -193,9 +193,6 @@ def _facts(node: Node) -> Iterator[Fact]:
             yield Fact(name="the reader", text=node.extracted or "nothing", note=sure)
 
 
-# Names of the paragraphs that a question found, for what refers to them by their digests.
-
-
 def found_in(question: TracedQuestion) -> dict[str, Paragraph]:
     """All paragraphs that a question found or collected, by digest."""
     paragraphs = (hit.paragraph for step in question.steps for hit in step.hits)
@@ -277,15 +274,10 @@ def _search(search: GoldSearch) -> str:
     return f"search {search.search} (step {search.step}), rank {search.rank}"
 
 
-def _searches(question: TracedQuestion) -> Iterator[tuple[int, TracedStep]]:
-    """The steps that find paragraphs, numbered from 1."""
-    return enumerate((step for step in question.steps if step.query is not None), start=1)
-
-
 def _first_found(question: TracedQuestion, fold: Fold) -> dict[Key, GoldSearch]:
     """Where what counts as gold of each key was first found."""
     places: dict[Key, GoldSearch] = {}
-    for number, step in _searches(question):
+    for number, step in enumerate((step for step in question.steps if step.query is not None), start=1):
         for hit in step.hits:
             for key in paragraph_keys(hit.paragraph, fold):
                 if key not in places:

@@ -21,7 +21,6 @@ from cotrail.models.queries.traces import read_questions
 from cotrail.services.library.datasets import write_files
 from cotrail.services.runs.labels import find_run
 from cotrail.services.store import reading
-from cotrail.systems import zero_shot_chain_of_thought
 from cotrail.systems.parts.rules import Rules
 
 
@@ -84,7 +83,7 @@ def _rethought(question: RecordedQuestion, options: InferenceOptions) -> Rethoug
 
 # Demonstration files from the chains that a run wrote without any (Auto-CoT).
 
-SYSTEM = zero_shot_chain_of_thought.SPECS[-1].name
+SYSTEM = "zero-shot-chain-of-thought"
 
 
 class SelfWrittenRequest(Struct, frozen=True, kw_only=True):
@@ -116,7 +115,8 @@ class WrittenChains(Struct, frozen=True, kw_only=True):
 def build_from_run(request: SelfWrittenRequest) -> WrittenChains:
     """Clusters the run's questions, and writes the file; InputError where the run isn't one that can be used."""
     record, solved = _solved(request.run)
-    embedder = _embedder(request.embedder or record.embedder_name or None)
+    name = request.embedder or record.embedder_name or None
+    embedder: Embedder = find_engine(settings().catalogue_path, EMBEDDER.kind, name).open("fast")
     [compared] = embedder.compare([Embed(sentences=tuple(each.question for each in solved))])
     seed = record.seed if request.seed is None else request.seed
     made = self_written(solved, compared.similarities, request.number, seed, request.simple)
@@ -146,8 +146,3 @@ def _solved(run: str) -> tuple[RunRecord, tuple[SolvedQuestion, ...]]:
     if not solved:
         raise InputError(f"the run {record.id} has no answers; name another")
     return record, solved
-
-
-def _embedder(name: str | None) -> Embedder:
-    opened: Embedder = find_engine(settings().catalogue_path, EMBEDDER.kind, name).open("fast")
-    return opened

@@ -17,20 +17,11 @@ from cotrail.core.repeats import Repeat, read_repeat
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.costs import Cost
 from cotrail.evaluation.metrics.answer_metrics import main_metrics
+from cotrail.models.queries import runs as stored
 from cotrail.models.queries.events import present
 from cotrail.models.queries.progress import Outage, StepCounts, StopCause, read_outages, read_progress
 from cotrail.models.queries.projects import makers_of
 from cotrail.models.queries.question_summaries import SummaryCounts, read_summarized
-from cotrail.models.queries.runs import (
-    KEYS,
-    RunFilter,
-    RunRecord,
-    RunSummary,
-    count_runs,
-    list_runs,
-    resolve_run,
-    summaries_of,
-)
 from cotrail.models.queries.runs import RunOrder as RunOrder
 from cotrail.models.queries.workers import PACE_SECONDS, Pace, read_paces
 from cotrail.models.records.budgets import Blockage, read_blockage
@@ -64,7 +55,7 @@ class RunHead(Struct, frozen=True, kw_only=True):
     model: str
 
 
-def _head(each: RunSummary) -> dict[str, Any]:
+def _head(each: stored.RunSummary) -> dict[str, Any]:
     """The fields of a `RunHead` that lists and overviews have alike."""
     return {
         "run": each.run.id,
@@ -115,7 +106,7 @@ class RunListPage(Struct, frozen=True, kw_only=True):
 
 def read_page(
     connection: Connection,
-    filters: Sequence[RunFilter] = (),
+    filters: Sequence[stored.RunFilter] = (),
     *,
     limit: int | None = None,
     after: str | None = None,
@@ -125,14 +116,14 @@ def read_page(
 
     Raises what `resolve_run` does.
     """
-    behind = None if after is None else resolve_run(connection, after)
-    records = list_runs(connection, filters, limit=limit, after=behind, order=order)
+    behind = None if after is None else stored.resolve_run(connection, after)
+    records = stored.list_runs(connection, filters, limit=limit, after=behind, order=order)
     full = limit is not None and len(records) == limit
-    more = count_runs(connection, filters, after=records[-1].run.id, order=order) if full and records else 0
+    more = stored.count_runs(connection, filters, after=records[-1].run.id, order=order) if full and records else 0
     return RunListPage(runs=tuple(map(_listed, records)), more=more)
 
 
-def _listed(each: RunSummary) -> ListedRun:
+def _listed(each: stored.RunSummary) -> ListedRun:
     return ListedRun(
         **_head(each),
         total=sum(each.questions.values()),
@@ -144,16 +135,16 @@ def _listed(each: RunSummary) -> ListedRun:
     )
 
 
-def read_filter(text: str) -> RunFilter:
+def read_filter(text: str) -> stored.RunFilter:
     """The filter that a person writes as KEY=VALUE, or as a text; raises InputError with all keys, or all states."""
     key, equals, value = text.partition("=")
     if not equals:
-        return RunFilter(None, text)
-    if key not in KEYS:
-        raise InputError(f"{unknown('key', key, KEYS)}; a text without = is looked for in ids and labels")
+        return stored.RunFilter(None, text)
+    if key not in stored.KEYS:
+        raise InputError(f"{unknown('key', key, stored.KEYS)}; a text without = is looked for in ids and labels")
     if key == "state" and value not in RUN_STATES:
         raise InputError(refused_choice("state", value, RUN_STATES))
-    return RunFilter(key, value)
+    return stored.RunFilter(key, value)
 
 
 Limit = Annotated[int, Meta(ge=1, le=1000)]
@@ -172,9 +163,6 @@ def show_runs(
         return read_page(connection, conditions, limit=limit, after=after, order=order)
 
 
-# One run: its configuration, where its questions and steps stand, and what went wrong.
-
-
 class RunDetails(RunProgress, frozen=True, kw_only=True):
     """A run's progress with all that is known of the run.
 
@@ -189,7 +177,7 @@ class RunDetails(RunProgress, frozen=True, kw_only=True):
     cost: Cost
     adopted_from: str | None
     reasons: tuple[StopCause, ...]
-    configuration: RunRecord
+    configuration: stored.RunRecord
     name: str | None
     tags: tuple[str, ...]
 
@@ -250,14 +238,7 @@ class RunStanding(Struct, frozen=True, kw_only=True):
         return self.counts.cost
 
 
-def read_standings(engine: Engine, run_ids: Sequence[str]) -> tuple[RunStanding, ...]:
-    """How these runs stand, in their order; raises UnknownNameError."""
-    with reading_from(engine) as connection:
-        found = {each.run.id: each for each in summaries_of(connection, run_ids)}
-    return standings_of(engine, [found[each] for each in run_ids])
-
-
-def standings_of(engine: Engine, summaries: Sequence[RunSummary]) -> tuple[RunStanding, ...]:
+def standings_of(engine: Engine, summaries: Sequence[stored.RunSummary]) -> tuple[RunStanding, ...]:
     """How these runs stand, in their order."""
     with reading_from(engine) as connection:
         due = [
@@ -273,7 +254,7 @@ def standings_of(engine: Engine, summaries: Sequence[RunSummary]) -> tuple[RunSt
         return tuple(_standings(connection, summaries))
 
 
-def _standings(connection: Connection, summaries: Sequence[RunSummary]) -> Iterator[RunStanding]:
+def _standings(connection: Connection, summaries: Sequence[stored.RunSummary]) -> Iterator[RunStanding]:
     ids = [each.run.id for each in summaries]
     rows, paces, actors = read_summarized(connection, ids), read_paces(connection, ids), makers_of(connection, ids)
     until = time.monotonic() + COMPUTING_SECONDS
@@ -286,7 +267,8 @@ def _standings(connection: Connection, summaries: Sequence[RunSummary]) -> Itera
             ranked = [row["scores"][each.name] for each in main_metrics() if each.name in row["scores"]]
             scores = msgspec.convert(ranked, tuple[summarizing.MeanScore, ...])
         elif time.monotonic() < until:
-            scores = summarizing.partial_means(scores_so_far(connection, each.run))
+            so_far = scores_so_far(connection, each.run)
+            scores = tuple(summarizing.mean_score(of.metric, of.mean, of.interval, partial=True) for of in so_far)
         yield RunStanding(
             run=each.run.id,
             scores=scores,
@@ -297,7 +279,7 @@ def _standings(connection: Connection, summaries: Sequence[RunSummary]) -> Itera
         )
 
 
-def _rate(summary: RunSummary, pace: Pace | None) -> float | None:
+def _rate(summary: stored.RunSummary, pace: Pace | None) -> float | None:
     if pace is None or summary.state != RunState.RUNNING:
         return None
     return pace.questions / max(min(PACE_SECONDS, (pace.now - summary.run.created_at).total_seconds()), 1.0)
@@ -312,8 +294,11 @@ def show_standings(runs: Runs) -> tuple[RunStanding, ...]:
 
     runs: their ids, 100 at most.
     """
+    # In their order; raises UnknownNameError.
     with open_store() as engine:
-        return read_standings(engine, runs)
+        with reading_from(engine) as connection:
+            found = {each.run.id: each for each in stored.summaries_of(connection, runs)}
+        return standings_of(engine, [found[each] for each in runs])
 
 
 # One run at a glance: what its page begins with. However large the run is, all of it is read by an index.
@@ -363,13 +348,13 @@ def show_overview(run: str) -> RunOverview:
     with open_store() as engine:
         with reading_from(engine) as connection:
             place = str(present(connection))
-            [summary] = summaries_of(connection, [resolve_run(connection, run)])
+            [summary] = stored.summaries_of(connection, [stored.resolve_run(connection, run)])
         [standing] = standings_of(engine, [summary])
         with reading_from(engine) as connection:
             return _overview(connection, summary, standing, place)
 
 
-def _overview(connection: Connection, summary: RunSummary, standing: RunStanding, place: str) -> RunOverview:
+def _overview(connection: Connection, summary: stored.RunSummary, standing: RunStanding, place: str) -> RunOverview:
     run_id = summary.run.id
     record, statuses = summary.run, summary.questions
     troubled = statuses[QuestionStatus.FAILED] + statuses[QuestionStatus.BLOCKED]

@@ -11,23 +11,23 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from cotrail.common.humanize import count, metric_value, percent, percent_range, within_sentence
-from cotrail.core.questions import Hit, Paragraph
+from cotrail.core.questions import Paragraph
 from cotrail.core.results import Retrieved
 from cotrail.data.datasets.registry import scoring_of
+from cotrail.evaluation.metrics import supporting_paragraphs
 from cotrail.evaluation.metrics.answer_metrics import METRICS, main_metrics
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval
-from cotrail.evaluation.metrics.question_scores import CAVEAT, LEFT_OVER_CAVEAT, KindedScores, MeanScores, kinded_means
+from cotrail.evaluation.metrics.question_scores import (
+    CAVEAT,
+    LEFT_OVER_CAVEAT,
+    SEQUENTIAL_CAVEAT,
+    KindedScores,
+    MeanScores,
+    kinded_means,
+)
 from cotrail.evaluation.metrics.repeated_scores import RepeatedScores as RepeatedScores
 from cotrail.evaluation.metrics.repeated_scores import repeated_scores
 from cotrail.evaluation.metrics.stop_rules import interval_of, rule_of
-from cotrail.evaluation.metrics.supporting_paragraphs import (
-    Judged,
-    compared_paragraphs,
-    judged_of,
-    ndcg,
-    recall_at,
-    reciprocal_rank,
-)
 from cotrail.models.queries.outcomes import leading
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.repeated_steps import runs_of
@@ -70,14 +70,16 @@ class SearchScores(Struct, frozen=True, kw_only=True):
 @operation("scores.searches", "GET", "/runs/{run}/searches", Scope.READ)
 def show_searches(run: str) -> tuple[SearchScores, ...]:
     """Show how far each search of a run's questions found their gold paragraphs, the first searches first."""
-    judged: dict[tuple[int, str], list[Sequence[Judged]]] = defaultdict(list)
+    judged: dict[tuple[int, str], list[Sequence[supporting_paragraphs.Judged]]] = defaultdict(list)
     with reading() as connection:
         record = find_run(connection, run)
         scoring = scoring_of(record.dataset)
         for question in read_questions(connection, record.id):
             for key, paragraphs in _rankings(question):
-                compared = compared_paragraphs(scoring, paragraphs, question.gold, question.pinned)
-                if documents := judged_of(compared):
+                compared = supporting_paragraphs.compared_paragraphs(
+                    scoring, paragraphs, question.gold, question.pinned
+                )
+                if documents := supporting_paragraphs.judged_of(compared):
                     judged[key].append(documents)
     return tuple(_of_search(*key, judged[key]) for key in sorted(judged, key=lambda each: (each[0], each[1] != FOUND)))
 
@@ -90,27 +92,20 @@ def _rankings(question: TracedQuestion) -> Iterator[tuple[tuple[int, str], Itera
         place = min(number, MOST_SEARCHES)
         yield (place, FOUND), (hit.paragraph for hit in found.hits)
         for name in dict.fromkeys(each.list for hit in found.hits for each in hit.lists):
-            yield (place, name), _of_list(name, found.hits)
+            ranked = [(each.rank, hit.paragraph) for hit in found.hits for each in hit.lists if each.list == name]
+            yield (place, name), [paragraph for _, paragraph in sorted(ranked, key=lambda pair: pair[0])]
 
 
-def _of_list(name: str, hits: Sequence[Hit]) -> list[Paragraph]:
-    ranked = [(each.rank, hit.paragraph) for hit in hits for each in hit.lists if each.list == name]
-    return [paragraph for _, paragraph in sorted(ranked, key=lambda pair: pair[0])]
-
-
-def _of_search(search: int, name: str, judged: Sequence[Sequence[Judged]]) -> SearchScores:
+def _of_search(search: int, name: str, judged: Sequence[Sequence[supporting_paragraphs.Judged]]) -> SearchScores:
     return SearchScores(
         search=search or None,
         list=name,
         questions=len(judged),
-        recall_at_5=fmean(recall_at(each, 5) or 0.0 for each in judged),
-        recall_at_10=fmean(recall_at(each, 10) or 0.0 for each in judged),
-        ndcg_at_10=fmean(ndcg(each, 10) or 0.0 for each in judged),
-        mrr=fmean(reciprocal_rank(each) or 0.0 for each in judged),
+        recall_at_5=fmean(supporting_paragraphs.recall_at(each, 5) or 0.0 for each in judged),
+        recall_at_10=fmean(supporting_paragraphs.recall_at(each, 10) or 0.0 for each in judged),
+        ndcg_at_10=fmean(supporting_paragraphs.ndcg(each, 10) or 0.0 for each in judged),
+        mrr=fmean(supporting_paragraphs.reciprocal_rank(each) or 0.0 for each in judged),
     )
-
-
-# The scores of a run.
 
 
 class Stopping(Struct, frozen=True, kw_only=True):
@@ -230,12 +225,6 @@ def run_scores(
 
 
 # Tables of a run's scores: of all questions, and the main ones by the kinds that its dataset names.
-
-SEQUENTIAL_CAVEAT = (
-    "The questions are in a random order, and the means are over the first of them, up to where the rule stopped the "
-    "run or to the first that hasn't ended. The 95 % intervals are confidence sequences (Waudby-Smith & Ramdas 2024): "
-    "they hold whenever one looks or stops, and are wider than intervals of a fixed number of questions."
-)
 
 
 def caveat_of(scores: RunScores) -> str:

@@ -1,7 +1,7 @@
-"""Steps as terminals, pages and programs show them, and what of one a fork can edit."""
+"""Steps as terminals, pages and programs show them, what of one a fork can edit, and steps as they are recorded."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,15 +10,23 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from cotrail.common.humanize import count, duration
 from cotrail.common.structs import common_fields, dotted
-from cotrail.core.actions.generate import Prompted
+from cotrail.core.actions.generate import Prompted, shown_paragraphs
 from cotrail.core.actions.registry import view_of
-from cotrail.core.results import Generated
-from cotrail.core.views import Facts, FoundParagraph, FoundParagraphs, Note, Part, View
+from cotrail.core.binding import MODEL
+from cotrail.core.history import usage_of
+from cotrail.core.money import RatedUsage, Spent, spent
+from cotrail.core.prompts import Shown
+from cotrail.core.results import Failure, Generated
+from cotrail.core.views import Facts, FoundParagraph, FoundParagraphs, Note, View, name_of
 from cotrail.errors import CotrailError, InputError
 from cotrail.evaluation.metrics.supporting_paragraphs import is_gold
 from cotrail.models.queries import traces
 from cotrail.models.queries.runs import RunRecord, resolve_run
+from cotrail.models.queries.step_attempts import StepAttempt, StepSeal, read_attempts, read_seal, read_step_times
+from cotrail.models.queries.step_attempts import StepTimes as StepTimes
 from cotrail.models.queries.traces import TracedQuestion as TracedQuestion
+from cotrail.models.queries.traces import TracedStep, find_question, read_step
+from cotrail.models.records.runs import read_prices
 from cotrail.models.schema.database import unanswered
 from cotrail.models.schema.states import QuestionStatus as QuestionStatus
 from cotrail.models.schema.states import StepState as StepState
@@ -66,7 +74,9 @@ def shown_steps(question: TracedQuestion) -> Iterator[ShownStep]:
             else part
             for part in view.parts
         )
-        yield ShownStep(**facts_of(step), view=replace(view, parts=(*_edit(step), *_meant(step, parts))))
+        if step.edit is not None and step.edit.text is not None:  # nobody counted tokens of a text that a person gave
+            parts = (part for part in parts if not isinstance(part, Facts))
+        yield ShownStep(**facts_of(step), view=replace(view, parts=(*_edit(step), *parts)))
 
 
 def _edit(step: traces.StepFacts) -> Iterator[Note]:
@@ -77,12 +87,6 @@ def _edit(step: traces.StepFacts) -> Iterator[Note]:
         yield Note(text=f"shown another prompt than the system's, as {step.edit.by} wrote it")
     elif step.edit:
         yield Note(text=f"written by {step.edit.by}, and not by the model")
-
-
-def _meant(step: traces.StepFacts, parts: Iterable[Part]) -> Iterator[Any]:
-    """The parts that mean something: nobody counted tokens of a text that a person gave."""
-    was_given = step.edit is not None and step.edit.text is not None
-    yield from (part for part in parts if not (was_given and isinstance(part, Facts)))
 
 
 class StepParts(Struct, frozen=True, kw_only=True):
@@ -140,9 +144,6 @@ def facts_of(step: traces.StepFacts) -> dict[str, Any]:
     return common_fields(step, traces.StepFacts)
 
 
-# Traces of questions, also while workers still carry them out.
-
-
 def read_growing(engine: Engine, run: str) -> list[TracedQuestion]:
     """A run's questions with what is recorded of them so far; none where the database has just stopped answering."""
     try:
@@ -153,8 +154,6 @@ def read_growing(engine: Engine, run: str) -> list[TracedQuestion]:
             return []
         raise
 
-
-# The exact prompts of steps.
 
 NAMED = "a step is named by RUN QUESTION STEP, or by its id alone"
 """What is said where it isn't."""
@@ -214,3 +213,126 @@ def show_prompt_of(step: str) -> StepPrompt:
     """Give the exact prompt of a step, by its id in the table `steps`."""
     with reading() as connection:
         return step_prompt(connection, step)
+
+
+Extent = Literal["whole", "cut", "left out"]
+"""How much of a paragraph the model was shown."""
+
+
+class ShownToModel(Struct, frozen=True, kw_only=True):
+    """A paragraph of a prompt; characters: how many were shown, with those that the prompt frames it with."""
+
+    title: str
+    digest: str
+    extent: Extent
+    characters: int
+
+
+class ShownPrompt(Struct, frozen=True, kw_only=True):
+    """What of a prompt the model was shown.
+
+    paragraphs: all that the prompt has, in its order; demonstrations: of how many that the prompt has.
+    """
+
+    paragraphs: tuple[ShownToModel, ...]
+    demonstrations: int
+    of_demonstrations: int
+
+
+class StepRecord(Struct, frozen=True, kw_only=True):
+    """A step with all that is recorded of how it was carried out.
+
+    view: what there is to show of it, without what depends on the question's other steps.
+    failure: why it has no result, where it failed.
+    asks: whether it has a prompt; prompt: what of it the model was shown, None before it wrote anything.
+    usage: tokens of all executions; spent: what they cost, None where no model of the step has a price.
+    """
+
+    run: str
+    question: str
+    step: int
+    kind: str
+    state: str
+    view: View
+    failure: Failure | None
+    asks: bool
+    prompt: ShownPrompt | None
+    milliseconds: float | None
+    attempts: tuple[StepAttempt, ...]
+    spent: Spent
+    seal: StepSeal
+
+
+@operation("questions.step", "GET", "/runs/{run}/questions/{question}/steps/{step}", Scope.READ)
+def show_step(run: str, question: str, step: int) -> StepRecord:
+    """Show how a step was carried out: executions, what the model was shown, what it cost and what seals it."""
+    # Raises UnknownNameError where there is none.
+    with reading() as connection:
+        record = find_run(connection, run)
+        question_id = find_question(connection, record.id, question)
+        traced, attempts = read_step(connection, question_id, step), read_attempts(connection, question_id, step)
+        action, written = traced.action, _written(traced)
+        return StepRecord(
+            run=record.id,
+            question=question,
+            step=step,
+            kind=traced.kind,
+            state=traced.state,
+            view=view_of(action, traced.result or written),
+            failure=traced.failure,
+            asks=isinstance(action, Prompted),
+            prompt=_shown_prompt(action, written) if isinstance(action, Prompted) and written else None,
+            milliseconds=traced.milliseconds,
+            attempts=attempts,
+            spent=_spent(record, traced, attempts),
+            seal=read_seal(connection, question_id, step),
+        )
+
+
+def _written(step: TracedStep) -> Generated | None:
+    """What a model wrote, be it an answer or not."""
+    if isinstance(step.result, Generated):
+        return step.result
+    return step.failure.written if step.failure else None
+
+
+def _shown_prompt(action: Prompted, written: Generated) -> ShownPrompt:
+    return ShownPrompt(
+        paragraphs=tuple(_shown(action, written)),
+        demonstrations=written.demonstrations,
+        of_demonstrations=len(action.prompt.demonstrations.items),
+    )
+
+
+def _shown(action: Prompted, written: Generated) -> Iterator[ShownToModel]:
+    for piece, text in shown_paragraphs(action, written):
+        paragraph = piece.paragraph
+        yield ShownToModel(
+            title=name_of(paragraph), digest=paragraph.digest, extent=_extent(piece, text), characters=len(text)
+        )
+
+
+def _extent(piece: Shown, text: str) -> Extent:
+    if not text:
+        return "left out"
+    return "whole" if len(text) >= len(replace(piece, words=None).text.strip()) else "cut"
+
+
+def _spent(record: RunRecord, step: TracedStep, attempts: Iterable[StepAttempt]) -> Spent:
+    """What a step cost: an adopted one nothing, and each execution whose model wrote no answer, too."""
+    if step.adopted or not isinstance(step.action, Prompted):
+        return Spent()
+    before = (each.failure.written for each in attempts if each.failure)
+    calls = (
+        RatedUsage(role=step.action.model, above=each.prompt_tokens - 1, usage=usage_of(each))
+        for each in (_written(step), *before)
+        if each
+    )
+    return spent(calls, read_prices(record.provenance), {MODEL: record.model_name})
+
+
+@operation("questions.times", "GET", "/runs/{run}/questions/{question}/times", Scope.READ)
+def show_times(run: str, question: str) -> tuple[StepTimes, ...]:
+    """Say when each step of a question was asked for, begun and ended, and which were asked for together."""
+    with reading() as connection:
+        return read_step_times(connection, find_question(connection, find_run(connection, run).id, question))

@@ -1,12 +1,13 @@
 """Summaries of questions that have ended, computed from their traces, and of runs all of whose questions have."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from itertools import takewhile
-from typing import Any, Protocol
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 from sqlalchemy import Connection, Engine, RowMapping
 
 from cotrail.core.history import LIMIT
@@ -19,23 +20,28 @@ from cotrail.evaluation.metrics.question_scores import Score, mean_scores
 from cotrail.evaluation.metrics.stop_rules import interval_of, rule_of
 from cotrail.models.commands.summarizing import VERSION, begin, complete, next_questions, write_counts, write_summaries
 from cotrail.models.queries.question_summaries import (
-    Outcome,
+    Chosen,
     SummaryCounts,
     count_summaries,
+    list_summarized,
     read_question_scores,
     read_summarized,
 )
-from cotrail.models.queries.runs import RunRecord, RunSummary, read_run
+from cotrail.models.queries.question_summaries import Order as Order
+from cotrail.models.queries.question_summaries import Outcome as Outcome
+from cotrail.models.queries.question_summaries import Trait as Trait
+from cotrail.models.queries.runs import RunRecord, RunSummary, read_run, resolve_run
+from cotrail.models.queries.runs import summaries_of as run_summaries
 from cotrail.models.queries.spending import read_spent_by_question
-from cotrail.models.queries.traces import TracedQuestion, read_traced
-from cotrail.models.records.paragraphs import ParagraphCache
+from cotrail.models.queries.traces import TracedQuestion, find_question, read_traced
+from cotrail.models.records.contents import ParagraphCache
+from cotrail.models.records.questions import QuestionInList, in_list
 from cotrail.models.schema.states import QuestionStatus, StepState
+from cotrail.services.actor import Scope
+from cotrail.services.operations.operation import operation
 from cotrail.services.results.causes import details_of, explained, verdict_of
-from cotrail.services.runs.progress import PartialScore
 from cotrail.services.runs.scores import scorer_of, without_scores
-from cotrail.services.store import reading_from
-
-# The mean of a metric over questions of a run, as lists and tiles show it.
+from cotrail.services.store import open_store, reading, reading_from
 
 
 class MeanScore(Struct, frozen=True, kw_only=True):
@@ -70,19 +76,11 @@ def mean_score(name: str, mean: float, interval: ConfidenceInterval | None, *, p
     )
 
 
-def partial_means(scores: tuple[PartialScore, ...]) -> tuple[MeanScore, ...]:
-    """The scores so far of a run that is under way."""
-    return tuple(mean_score(each.metric, each.mean, each.interval, partial=True) for each in scores)
-
-
 AT_ONCE = 100
 """The number of questions summarized in one transaction."""
 
-
-class Goes(Protocol):
-    """Says whether to go on."""
-
-    def __call__(self) -> bool: ...
+Goes = Callable[[], bool]
+"""Says whether to go on."""
 
 
 def for_seconds(seconds: float) -> Goes:
@@ -111,7 +109,8 @@ def summarize(engine: Engine, run_id: str, goes: Goes) -> bool:
         with engine.begin() as connection:
             write_counts(connection, run_id, msgspec.to_builtins(count_summaries(connection, run_id)))
     if not left and record.digest is not None:
-        _complete(engine, record, record.digest)
+        with engine.begin() as connection:
+            complete(connection, record.id, record.digest, scores_of(connection, record))
     return not left
 
 
@@ -178,11 +177,6 @@ def _outcome(question: TracedQuestion, verdict: str, scores: QuestionScores) -> 
     return "right" if verdict == "right" else "unscored"
 
 
-def _complete(engine: Engine, record: RunRecord, digest: str) -> None:
-    with engine.begin() as connection:
-        complete(connection, record.id, digest, scores_of(connection, record))
-
-
 def scores_of(connection: Connection, record: RunRecord) -> dict[str, Any]:
     """The scores of a run all of whose questions are summarized, by their metrics, as they stand with it."""
     return {each.metric: msgspec.to_builtins(each) for each in _means(connection, record)}
@@ -203,8 +197,6 @@ def _means(connection: Connection, record: RunRecord) -> Iterator[MeanScore]:
         if (mean := means.metrics[metric.name]) is not None:
             yield mean_score(metric.name, mean, means.intervals[metric.name])
 
-
-# How far a run's questions are summarized, and how they came out in numbers.
 
 SMALL = 200
 """The number of questions that have ended up to which a run is summarized when somebody asks for it."""
@@ -232,3 +224,129 @@ def is_due(connection: Connection, summary: RunSummary) -> bool:
 def counts_in(row: RowMapping | None) -> SummaryCounts:
     """The numbers of a run's summarized questions; none where none is."""
     return msgspec.convert(row["counts"], SummaryCounts, strict=False) if row else SummaryCounts()
+
+
+# What there is to read of a run's questions, summarized.
+
+ASKED_SECONDS = 1.0
+"""How long that may take, not counting the last chunk."""
+
+
+class SummarizedQuestion(QuestionInList, frozen=True, kw_only=True):
+    """A question in a list; what only a trace tells is None where it hasn't ended, or isn't summarized yet.
+
+    answers: the published ones.
+    cause: why its answer is wrong, as a name in addresses; retries: executions of its steps beyond the first of each.
+    seconds: of its steps, those at once added up; dollars: None where its models have no price.
+    """
+
+    answers: tuple[str, ...]
+    outcome: Outcome | None
+    cause: str | None
+    f1: float | None
+    recall: float | None
+    steps: int | None
+    retries: int | None
+    tokens: int | None
+    seconds: float | None
+    dollars: Decimal | None
+
+
+class QuestionSummaries(Struct, frozen=True, kw_only=True):
+    """Questions of a run by how they came out; after: names the page that follows, None where none does.
+
+    statuses: the numbers of all its questions; counts: of those that are summarized; waiting: how many have ended and
+    aren't summarized yet.
+    """
+
+    run: str
+    questions: tuple[SummarizedQuestion, ...]
+    after: str | None
+    statuses: Mapping[str, int]
+    counts: SummaryCounts
+    waiting: int
+
+
+def summarize_small(engine: Engine, run: str) -> RunSummary:
+    """Summarize what is due of a run of few questions, so that it is complete whenever somebody looks at it.
+
+    Returns how the run stands; raises UnknownNameError.
+    """
+    with reading_from(engine) as connection:
+        [summary] = run_summaries(connection, [resolve_run(connection, run)])
+        due = ended(summary) <= SMALL and is_due(connection, summary)
+    if due:
+        summarize(engine, summary.run.id, for_seconds(ASKED_SECONDS))
+    return summary
+
+
+def read_summaries(
+    connection: Connection, summary: RunSummary, chosen: Chosen, *, order: Order, limit: int, after: str | None
+) -> QuestionSummaries:
+    """A page of a run's questions; after: the question behind which it begins, by its id or number.
+
+    Raises UnknownNameError.
+    """
+    run_id = summary.run.id
+    behind = None if after is None else find_question(connection, run_id, after)
+    counts = counts_in(read_summarized(connection, [run_id]).get(run_id))
+    rows = list_summarized(connection, run_id, chosen, counts, order=order, limit=limit + 1, after=behind)
+    return QuestionSummaries(
+        run=run_id,
+        questions=tuple(map(_summarized, rows[:limit])),
+        after=rows[limit - 1]["key"] if len(rows) > limit else None,
+        statuses=summary.questions,
+        counts=counts,
+        waiting=max(ended(summary) - counts.questions, 0),
+    )
+
+
+def _summarized(row: RowMapping) -> SummarizedQuestion:
+    own = ("outcome", "cause", "f1", "recall", "steps", "retries", "tokens")
+    return SummarizedQuestion(
+        **in_list(row),
+        **{name: row[name] for name in own},
+        answers=tuple(row["answers"]),
+        seconds=None if row["milliseconds"] is None else row["milliseconds"] / 1000,
+        dollars=row["cost"],
+    )
+
+
+Text = Annotated[str, Meta(max_length=200)]
+CauseName = Literal[
+    "no-answer",
+    "answer-form-only",
+    "reader-wrong",
+    "limit",
+    "gold-never-found",
+    "found-but-not-shown",
+    "contradicted",
+    "shown-but-not-used",
+    "unexplained",
+]
+
+
+@operation("summaries.index", "GET", "/runs/{run}/summaries", Scope.READ)
+def list_summaries(
+    run: str,
+    outcome: Sequence[Outcome] = (),
+    cause: Sequence[CauseName] = (),
+    trait: Sequence[Trait] = (),
+    status: Sequence[QuestionStatus] = (),
+    text: Text = "",
+    order: Order = "position",
+    limit: Annotated[int, Meta(ge=1, le=1000)] = 100,
+    after: str | None = None,
+) -> QuestionSummaries:
+    """List a run's questions by how they came out, with the numbers of each sort.
+
+    outcome, cause, status: those of any of these; trait: those with all of these; text: that the question, its id or
+    its answer contains. order: that of their places, or by F1, steps, time or cost, the largest first with a minus:
+    then the list has those alone that have ended. after: the question behind which the page begins, by its id or
+    number.
+    """
+    chosen = Chosen(outcomes=outcome, causes=cause, traits=trait, statuses=status, text=text)
+    with open_store() as engine:
+        summary = summarize_small(engine, run)
+    with reading() as connection:
+        return read_summaries(connection, summary, chosen, order=order, limit=limit, after=after)

@@ -24,7 +24,7 @@ from cotrail.services.operations.operation import operation
 from cotrail.services.results.judges import Judge, judge_of, judges_of
 from cotrail.services.runs.labels import find_run
 from cotrail.services.store import reading
-from cotrail.systems.judge.judgement import Judgement
+from cotrail.systems.judge.rubric import Judgement
 
 MEANS = (
     "The mean is over the questions with a verdict and those that the run never answered, which count by the rubric's "

@@ -11,17 +11,19 @@ from contextlib import suppress
 from difflib import SequenceMatcher
 from typing import Any, get_args
 
+from msgspec.structs import replace
+
 from cotrail.common.humanize import count
 from cotrail.common.optional_packages import OnLibrary, check_library
 from cotrail.configuration.files import corpora_of
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.registry import carried_out_by
-from cotrail.core.binding import Binding
+from cotrail.core.binding import Binding, filter_of
 from cotrail.core.generation import Capability
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.ports.retriever import SearchRequest
 from cotrail.core.questions import GoldParagraph
-from cotrail.core.search_ways import SearchWay
+from cotrail.core.search_ways import WAYS, SearchWay
 from cotrail.engines.engine_catalogue import Installable, NamedEngine
 from cotrail.engines.language_models.catalogue import (
     ModelSpec,
@@ -77,12 +79,6 @@ def _check_evidence(run: ResolvedRun) -> None:
         )
 
 
-WAYS = (
-    "; one that was indexed with `--dense MODEL` is searched by bm25, dense, hybrid, or weights as bm25=0.3,dense=0.7"
-)
-"""The retrievers, for errors."""
-
-
 def _check_search_way(run: ResolvedRun) -> None:
     """Raises InputError where the run says how its corpora are searched, and one can't be searched so."""
     way, store = run.request.search_way, corpora_of(settings())
@@ -90,15 +86,18 @@ def _check_search_way(run: ResolvedRun) -> None:
         raise InputError(
             f"with these settings {run.request.system} searches no corpus: leave out `retriever`, `filter` and `rerank`"
         )
+    filters = {filter_of(way.filter, each.kinds, each.id): f" for question {each.id}" for each in run.questions}
     for name in run.corpora if way.options else ():
         with suppress(UnknownNameError):  # a fork of a run whose corpus was removed takes over what was found there
             corpus = store.open(name)
-            try:
-                corpus.search(SearchRequest(query="", count=0, options=way.options))
-            except StepError as error:
-                raise InputError(
-                    f"the corpus {name} can't be searched so: {error}{WAYS if way.retriever else ''}"
-                ) from error
+            for filter_, asked in (filters or {filter_of(way.filter, None): ""}).items():
+                try:
+                    options = replace(way, filter=filter_).options
+                    corpus.search(SearchRequest(query="", count=0, options=options))
+                except StepError as error:
+                    where = asked if filter_ != way.filter else ""
+                    ways = WAYS if way.retriever else ""
+                    raise InputError(f"the corpus {name} can't be searched so{where}: {error}{ways}") from error
 
 
 def _check_engines(run: ResolvedRun) -> None:

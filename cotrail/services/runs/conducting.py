@@ -1,28 +1,38 @@
 """Conduct of an experiment: each run is submitted as soon as what it depends on is known, until all are done.
 
 Each round decides everything again from what the store holds, so a process may end at any point and another take over.
+First: the runs of an experiment as they are read from the store, for that and for the tables of papers.
 """
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 from msgspec.structs import replace
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
+from cotrail.core.actions.generate import Prompted
 from cotrail.core.demonstrations import AnswerForm
 from cotrail.core.repeats import Repeat, provenance_of, read_repeat
+from cotrail.core.results import Generated
 from cotrail.data.demonstrations.sets import RELEASED
 from cotrail.errors import InputError
+from cotrail.evaluation.experiments.costs import ModelCall, QuestionCost, RecordedQuestion, RecordedRun
 from cotrail.evaluation.experiments.paper import Experiment, ExperimentCell, Stage
 from cotrail.evaluation.experiments.registry import paper_of
 from cotrail.evaluation.metrics.metric import QuestionScores
-from cotrail.models.commands.new_runs import Submission
-from cotrail.models.commands.submission import open_experiment, submit
-from cotrail.models.queries.progress import count_steps, is_complete, read_standings
+from cotrail.evaluation.metrics.question_scores import scorer
+from cotrail.evaluation.metrics.stop_rules import until
+from cotrail.models.commands.submission import Submission, open_experiment, submit
+from cotrail.models.queries.annotations import chain_of, read_annotations
+from cotrail.models.queries.experiments import read_experiment
+from cotrail.models.queries.outcomes import ASKED
+from cotrail.models.queries.progress import count_steps, is_complete, read_progress, read_standings
+from cotrail.models.queries.runs import RunRecord, read_run
+from cotrail.models.queries.traces import read_questions
 from cotrail.models.records.budgets import stopped_runs
 from cotrail.models.schema.states import QuestionStatus
 from cotrail.services.access.grants import seen_corpora
@@ -33,15 +43,103 @@ from cotrail.services.runs.configuring import ConfiguredSystem, configure, find_
 from cotrail.services.runs.experiments import FILE, Conducted, ExperimentProgress, ExperimentRequest, parse_experiment
 from cotrail.services.runs.jobs import Work
 from cotrail.services.runs.pinning import are_alike, file_record, pin, with_plan
-from cotrail.services.runs.recorded import StoredRuns
 from cotrail.services.runs.requests import RunRequest, make_request
 from cotrail.services.runs.resolving import complete_shots, read_words, resolve_engines
+from cotrail.services.runs.scores import question_costs, run_cost, scores_by_question
 from cotrail.services.runs.submission import PreparedRun
 from cotrail.services.store import reading_from
-from cotrail.systems.registry import find_system
-from cotrail.systems.spec import Needs
+from cotrail.systems.registry import find_system, recorded_system
+from cotrail.systems.spec import SystemSpec
 
-# Schedule of an experiment: which runs it has, given what is recorded, and what each of them is.
+
+class StoredRuns:
+    """The runs of an experiment in the store; ids: by their names in the experiment."""
+
+    def __init__(self, connection: Connection, experiment: str) -> None:
+        self._connection = connection
+        self._experiment = experiment
+        self.ids = read_experiment(connection, experiment).runs
+
+    def is_complete(self, run: str) -> bool:
+        """Return whether every question of the run has ended with an answer or a failure, so that it can be scored."""
+        return is_complete(self._standings[run])
+
+    def scores(self, run: str) -> tuple[QuestionScores, ...]:
+        """The scores of the run's questions."""
+        record = read_run(self._connection, run)
+        return tuple(each.scores for each in scores_by_question(self._connection, record).values())
+
+    @cached_property
+    def _standings(self) -> Mapping[str, Mapping[str, int]]:
+        return read_standings(self._connection, self._experiment)
+
+
+def read_results(connection: Connection, experiment: Experiment, runs: dict[str, str]) -> list[Any]:
+    """What the experiment's tables need of its runs as they stand, in the order of its file; runs: ids by name.
+
+    Runs that were cancelled before they asked anything have no results.
+    """
+    paper = paper_of(experiment.protocol)
+    cells = {cell.name: cell for stage in paper.stages(experiment) for cell in stage.possible}
+    recorded = ((cell, recorded_run(connection, runs[name])) for name, cell in cells.items() if name in runs)
+    return [paper.read(cell, run) for cell, run in recorded if run.unasked < run.size]
+
+
+def recorded_run(connection: Connection, run_id: str) -> RecordedRun:
+    """A run as it stands."""
+    record = read_run(connection, run_id)
+    spec = find_system(record.system, record.system_version)
+    progress = read_progress(connection, run_id)
+    return RecordedRun(
+        id=run_id,
+        system=record.system,
+        settings=msgspec.convert(record.settings, spec.settings),
+        dataset=record.dataset,
+        model=record.model_name,
+        corpus=", ".join(record.corpora) or None,
+        questions=_questions(connection, record, spec),
+        calls=partial(_calls, connection, run_id),
+        annotations=read_annotations(connection, run_id),
+        finished=progress.questions[QuestionStatus.FINISHED],
+        size=progress.total,
+        unasked=progress.questions[QuestionStatus.CANCELLED],
+        until=until(record.provenance),
+        cost=run_cost(connection, run_id),
+        ends=progress.ends,
+        pins=record.knowledge,
+    )
+
+
+def _questions(connection: Connection, record: RunRecord, spec: SystemSpec) -> Iterator[RecordedQuestion]:
+    scores, costs = scorer(record, recorded_system), question_costs(connection, record.id)
+    for question in read_questions(connection, record.id):
+        yield RecordedQuestion(
+            key=question.key,
+            text=question.text,
+            answers=question.answers,
+            answer=question.answer,
+            kinds=question.kinds,
+            scores=scores(question),
+            details=spec.details_in(question.details),
+            chain=chain_of(record, question) if "reading" in record.settings else question.sentences,
+            gold=question.gold,
+            paragraphs=tuple(hit.paragraph for step in question.steps for hit in step.hits),
+            cost=costs.get(question.key, QuestionCost()),
+            ended=question.status in ASKED,
+            asked=question.status != QuestionStatus.CANCELLED,
+        )
+
+
+def _calls(connection: Connection, run_id: str, kind: str) -> Iterator[tuple[str, tuple[ModelCall, ...]]]:
+    """The key of each question with finished steps of a kind with prompts, with these in order."""
+    for question in read_questions(connection, run_id):
+        calls = tuple(
+            ModelCall(prompt=step.action.prompt, written=step.result.raw)
+            for step in question.steps
+            if step.kind == kind and isinstance(step.action, Prompted) and isinstance(step.result, Generated)
+        )
+        if calls:
+            yield question.key, calls
 
 
 class RunsSoFar(Protocol):
@@ -148,10 +246,13 @@ class Schedule:
             raise InputError("a run of an experiment isn't repeated by itself: `repeat` stands at the file's beginning")
         if system.needs.corpus and not request.all_corpora:
             raise InputError(f"the dataset {request.dataset} needs a `corpus`, which {cell.name} searches; name it")
+        # Without the engines that the run has no use for: a file names them for all of its runs.
+        used = {role.name for role in system.needs.engines}
+        engines = {role: name for role, name in request.engines.items() if role in used}
         words = read_words(str(self._folder / request.prompt), system) if request.prompt and system.needs.words else {}
         demonstrations = {form: inputs.shown(cell, form) for form in sorted(system.needs.forms)}
         resolved = resolve_engines(
-            _with_used_engines(request, system.needs),
+            replace(request, engines=engines),
             system,
             corpora={
                 seen_corpora().stored(name): inputs.corpus(name).revision
@@ -164,12 +265,6 @@ class Schedule:
         pinned = pin(checked(resolved), {"cell": msgspec.to_builtins(cell), **provenance_of(repeat)})
         alike = repeat is not None and are_alike(pinned, system.needs)
         return PreparedRun(submission=pinned, questions=resolved.questions, alike=alike)
-
-
-def _with_used_engines(request: RunRequest, needs: Needs) -> RunRequest:
-    """The request without the engines that its run has no use for: a file names them for all of its runs."""
-    used = {role.name for role in needs.engines}
-    return replace(request, engines={role: name for role, name in request.engines.items() if role in used})
 
 
 def _pinned(submissions: Sequence[Submission]) -> dict[str, Any]:
@@ -251,9 +346,6 @@ class Conductor:
             labels = replace(submission.labels, tags=tuple(tags))
             planned = with_plan(replace(submission, **member, labels=labels), prepared.questions)
             submit(self._engine, planned, prepared.questions, find_system)
-
-
-# The work of an experiment's job: it is conducted until its runs are done or can't continue by themselves.
 
 
 def carry_out(work: Work) -> Conducted:

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cotrail.common.refusals import refusal
-from cotrail.common.structs import merged
+from cotrail.common.structs import merged, nested
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.money import Prices
 from cotrail.core.ports.encoders import RELEVANCE_RATER
@@ -121,10 +121,5 @@ def _short_settings(spec: SystemSpec, request: RunRequest, defaults: Mapping[str
         path = short_path(field, defaults)
         if path is None:
             raise InputError(f"the system {spec.name} has no {field}; leave it out or take another system")
-        values = merged(values, _nested(path, value))
-    return values
-
-
-def _nested(path: tuple[str, ...], value: object) -> dict[str, Any]:
-    head, *rest = path
-    return {head: _nested(tuple(rest), value) if rest else value}
+        values[".".join(path)] = value
+    return nested(values)

@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from cotrail.common.humanize import MOST_DAYS
 from cotrail.core.budgets import NO_BUDGET, Budget, Budgets
 from cotrail.errors import InputError, UnknownNameError
-from cotrail.models.commands import control, pruning, raising, retrying
+from cotrail.models.commands import control, pruning, retrying
 from cotrail.models.commands.pruning import Pruned as Pruned
 from cotrail.models.commands.pruning import Weight as Weight
 from cotrail.models.queries.runs import resolve_run
@@ -106,7 +106,7 @@ def raise_run_budget(
     with open_store() as engine:
         budgets = Budgets(question=question_budget, run=run_budget)
         run_id = _resolve(engine, run)
-        done = raising.raise_budget(engine, run_id, budgets, find_system, report)
+        done = retrying.raise_budget(engine, run_id, budgets, find_system, report)
         return RaisedRun(run=run_id, budgets=done.budgets, questions=done.questions)
 
 
@@ -128,8 +128,6 @@ def cancel_run(run: str, report: Counted = lambda _: None) -> ControlledRun:
     with open_store() as engine:
         return cancel(engine, run, report)
 
-
-# Removal of runs, as a person asks for it.
 
 PruningReport = Callable[[Pruned], None]
 """Called with what was removed so far."""

@@ -138,9 +138,6 @@ def _renamed(value: Any, names: Mapping[str, str]) -> Any:
     return [_renamed(each, names) for each in value] if isinstance(value, list) else value
 
 
-# Progress of an experiment.
-
-
 class ExperimentProgress(Struct, frozen=True, kw_only=True):
     """Progress of an experiment.
 
@@ -162,9 +159,6 @@ class ExperimentProgress(Struct, frozen=True, kw_only=True):
     def over(self) -> bool:
         """Return whether nothing more will happen without a person's help."""
         return self.done == self.runs and (self.runs == self.planned or bool(self.stuck))
-
-
-# An experiment as it was begun, and how far its runs are.
 
 
 class CellRun(Struct, frozen=True, kw_only=True):

@@ -124,7 +124,12 @@ class Following:
         """The events in an event loop, as many at once as there are; none where none come for so many seconds."""
         loop, rung, flow = asyncio.get_running_loop(), asyncio.Event(), self._flow()
         page: Page | None = None
-        self._ring = lambda: _from_thread(loop, rung)
+
+        def ring() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(rung.set)
+
+        self._ring = ring
         try:
             while asked := _next(flow, page):
                 match asked:
@@ -205,8 +210,3 @@ def _following(subject: Subject, after: str | None) -> Following:
     if after:
         following.go_on_behind(after)
     return following
-
-
-def _from_thread(loop: asyncio.AbstractEventLoop, rung: asyncio.Event) -> None:
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(rung.set)

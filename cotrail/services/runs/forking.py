@@ -5,26 +5,25 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from sqlalchemy import Connection, Engine
 
 from cotrail.audit.run_check import PLAN, plan_digest
 from cotrail.common.nearest import guess
-from cotrail.common.structs import dotted
+from cotrail.common.structs import dotted, merged, nested
 from cotrail.core.binding import NAMES, OWN_FIELDS, PINS, SYSTEM_SOURCE, Binding, name_in, read_binding, with_engines
 from cotrail.core.budgets import Budgets
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.edits import EDIT, Edit, Edited, Point, StepEdit
-from cotrail.core.ports.encoders import RELEVANCE_RATER
-from cotrail.core.ports.roles import ROLES
+from cotrail.core.ports.encoders import RELEVANCE_RATER, ROLES
 from cotrail.core.search_ways import pinned_way
 from cotrail.data.demonstrations.sets import in_form
 from cotrail.errors import InputError
 from cotrail.models.commands import forking
-from cotrail.models.commands.new_runs import Submission
+from cotrail.models.commands.submission import Submission
 from cotrail.models.queries.experiments import count_taken_over
 from cotrail.models.queries.listed_questions import read_submitted
-from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
+from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.models.records.budgets import read_budgets
 from cotrail.models.records.runs import Runs
 from cotrail.services.actor import Scope, actor
@@ -32,7 +31,7 @@ from cotrail.services.library.named_files import ForkFiles
 from cotrail.services.operations.operation import operation
 from cotrail.services.runs.checking import checked
 from cotrail.services.runs.configuring import configure
-from cotrail.services.runs.labels import labels_of
+from cotrail.services.runs.labels import find_run, labels_of
 from cotrail.services.runs.pinning import pin, read_stated, recorded_file, with_plan
 from cotrail.services.runs.requests import RunRequest, make_request
 from cotrail.services.runs.resolving import make_shots, read_shown, resolve_engines
@@ -41,6 +40,9 @@ from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
 
 NUMBER_FIELDS = ("seed", "temperature")
+NONE = "none"
+"""What takes the origin's reranker, or its filter, away."""
+
 FIELDS = ("model", "profile", "serving", "retriever", "filter", "rerank", "rerank_depth", *NUMBER_FIELDS)
 """What a fork may change of a run apart from its system's settings and its engines, which go by their roles."""
 
@@ -94,7 +96,7 @@ class ForkedRun(Struct, frozen=True, kw_only=True):
 def fork(engine: Engine, request: ForkRequest) -> ForkedRun:
     """Checks and records a fork, which workers then carry out; raises InputError and its kinds."""
     with reading_from(engine) as connection:
-        origin = read_run(connection, resolve_run(connection, request.run))
+        origin = find_run(connection, request.run)
         shots = Runs(find_system).plan(connection, origin.id).shots
         budgets = read_budgets(connection, origin.id)
         questions = read_submitted(connection, origin.id, request.questions)
@@ -107,12 +109,7 @@ def fork(engine: Engine, request: ForkRequest) -> ForkedRun:
     submission = with_plan(submission, questions, read_stated(request.plan))
     forked = forking.fork(engine, submission, request.at, find_system, request.questions, edit)
     return ForkedRun(
-        run=submission.id,
-        origin=origin.id,
-        questions=forked.questions,
-        adopted=forked.adopted,
-        whole=forked.whole,
-        plan=plan_digest(submission.provenance[PLAN]),
+        run=submission.id, origin=origin.id, plan=plan_digest(submission.provenance[PLAN]), **asdict(forked)
     )
 
 
@@ -184,14 +181,7 @@ def prepare_fork(
 
 
 def _request(record: RunRecord, budgets: Budgets, changes: Mapping[str, Any]) -> RunRequest:
-    settings: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(record.settings))
-    for key, value in changes.items():
-        if key.startswith(_SETTING):
-            *parents, name = key.split(".")[1:]
-            tree = settings
-            for parent in parents:
-                tree = tree[parent]
-            tree[name] = value
+    changed = {key.removeprefix(_SETTING): value for key, value in changes.items() if key.startswith(_SETTING)}
     way = pinned_way(record.knowledge)
     values: dict[str, Any] = {
         "retriever": way.retriever or None,
@@ -206,7 +196,7 @@ def _request(record: RunRecord, budgets: Budgets, changes: Mapping[str, Any]) ->
         "dataset": record.dataset,
         "questions": "",
         "corpora": tuple(record.corpora),
-        "settings": settings,
+        "settings": merged(record.settings, nested(changed)),
         "profile": record.profile,
         "temperature": record.temperature,
         "seed": record.seed,
@@ -214,7 +204,9 @@ def _request(record: RunRecord, budgets: Budgets, changes: Mapping[str, Any]) ->
     }
     others = {key: value for key, value in changes.items() if not key.startswith(_SETTING)}
     engines = {role: name for role, name in others.items() if role not in FIELDS}
-    return make_request(values | {key: others[key] for key in FIELDS if key in others} | {"engines": engines})
+    values |= {key: others[key] for key in FIELDS if key in others} | {"engines": engines}
+    values |= {key: None for key in ("filter", "rerank") if values.get(key) == NONE}
+    return make_request(values | ({} if values.get("rerank") else {"rerank_depth": None}))
 
 
 def _engine_name(record: RunRecord, role: str) -> str:

@@ -26,7 +26,7 @@ from cotrail.services.store import open_store, reading_from
 
 logger = logging.getLogger(__name__)
 
-MODULES = {"index": "jobs", "experiment": "conducting"}
+MODULES = {"index": "indexing", "experiment": "conducting"}
 """The modules next to this one with the work of each kind of job (`carry_out`); only the one needed is imported."""
 
 OUTAGE_SECONDS = 30.0

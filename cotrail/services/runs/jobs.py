@@ -3,6 +3,7 @@
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -12,22 +13,23 @@ from sqlalchemy import Connection, Engine
 
 from cotrail import errors
 from cotrail.common.structs import common_fields
-from cotrail.engines.retrieval.engine import NewIndex, find_engine
+from cotrail.engines.retrieval.engine import find_engine
 from cotrail.errors import ConflictError, CotrailError, InputError
 from cotrail.models.commands.administering import cancel_job, queue_job
 from cotrail.models.execution.jobs import Held, note_progress
 from cotrail.models.queries.experiments import last_finished, list_jobs, read_job
+from cotrail.models.queries.runs import tagged
 from cotrail.models.records.idempotency import JobFacts, JobRecord, claim_key
 from cotrail.models.records.projects import own_project
 from cotrail.models.schema.states import OPEN_JOBS as OPEN_JOBS
 from cotrail.models.schema.states import JobState
 from cotrail.services.access.grants import seen_corpora
 from cotrail.services.actor import Scope
-from cotrail.services.library.corpora import Indexed, index
 from cotrail.services.library.named_files import IndexFiles
-from cotrail.services.library.uploaded_files import UploadedPaths, fill_folder, project_folder, reference_of
+from cotrail.services.library.uploaded_files import UploadedPaths, project_folder, reference_of
 from cotrail.services.operations.operation import operation
-from cotrail.services.store import open_store, reading
+from cotrail.services.runs.control import cancel_run
+from cotrail.services.store import open_store, reading, reading_from
 
 R = TypeVar("R")
 
@@ -81,8 +83,15 @@ def job_of(record: JobRecord) -> Job:
 @operation("jobs.cancel", "POST", "/jobs/{job}/cancel", Scope.OPERATE, own=True)
 def cancel(job: str) -> Job:
     """Cancel a job that hasn't ended; nothing of it remains."""
-    with open_store() as engine, engine.begin() as connection:
-        return job_of(cancel_job(connection, job))
+    with open_store() as engine:
+        with engine.begin() as connection:
+            cancelled = job_of(cancel_job(connection, job))
+        with reading_from(engine) as connection:
+            embedding = tagged(connection, job)
+        for run in embedding:
+            with suppress(InputError):  # it has ended
+                cancel_run(run)
+        return cancelled
 
 
 @operation("jobs.show", "GET", "/jobs/{job}", Scope.READ)
@@ -104,8 +113,6 @@ def show_jobs(states: Sequence[JobState] = (), limit: Limit = 100, after: str | 
     return JobPage(jobs=page, next=page[-1].job if len(jobs) > limit else None)
 
 
-# A job under way, as the code sees it that carries it out.
-
 NOTE_SECONDS = 1.0
 """How long progress waits for more of it until it is recorded."""
 
@@ -120,6 +127,7 @@ class Work:
     def __init__(self, engine: Engine, held: Held, request: Mapping[str, Any]) -> None:
         self.engine = engine
         self.request = request
+        self.id = held[0]
         self.folder = project_folder() / "jobs" / held[0]
         """A folder of its own, for files of the request at their places; removed in the end."""
         self._held = held
@@ -145,8 +153,6 @@ class Work:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-# Indexing as a job: the request for it, and its work.
-
 INDEX = "index"
 
 
@@ -154,11 +160,23 @@ class IndexRequest(IndexFiles, Struct, frozen=True, kw_only=True, forbid_unknown
     """Request for a corpus: its name, its files and folders, and the engine that is to search it with its settings.
 
     places: the paths of the files next to each other, from which documents have their ids; their names by default.
+    queued: whether evidence workers embed the paragraphs, for an index with a `model`, and not the job itself.
     """
 
     name: str
     engine: str | None = None
     settings: dict[str, Any] = {}
+    queued: bool = False
+
+
+def model_in(index: Mapping[str, Any]) -> str:
+    """The embedder of an index with these settings; raises InputError where it has none, NotInstalledError."""
+    find_engine("dense")
+    if "late" in index:
+        raise InputError("embeddings of tokens (`late`) aren't queued: index without `queued`")
+    if isinstance(model := index.get("model"), str):
+        return model
+    raise InputError("workers embed paragraphs for an index with embeddings: name its model, as `--dense MODEL` does")
 
 
 def queue_index(connection: Connection, request: IndexRequest) -> JobRecord:
@@ -170,10 +188,12 @@ def queue_index(connection: Connection, request: IndexRequest) -> JobRecord:
         raise InputError("a corpus is made of `files`, at least one, and `places` are as many as these")
     if request.engine is not None:
         find_engine(request.engine)
+    if request.queued:
+        model_in(request.settings)
     corpora = seen_corpora()
     corpora.own_name(request.name)
     stored = replace(request, files=tuple(map(reference_of, request.files)))
-    UploadedPaths().expanded(_by_place(stored))
+    UploadedPaths().expanded(by_place(stored))
     asked = msgspec.json.decode(msgspec.json.encode(stored))  # as the store returns it
     made = last_finished(connection, own_project(connection), INDEX, request.name)
     if made is not None and made.request == asked and made.result is not None:
@@ -183,20 +203,12 @@ def queue_index(connection: Connection, request: IndexRequest) -> JobRecord:
     return queue_job(connection, INDEX, asked)
 
 
-def carry_out(work: Work) -> Indexed:
-    """Index the files of a job's request."""
-    request = msgspec.convert(work.request, IndexRequest)
-    fill_folder(work.folder, _by_place(request))
-    paths = [work.folder / place for place in request.places]
-    new = NewIndex(engine=request.engine, settings=request.settings, progress=work.progress)
-    return index(paths, request.name, new)
-
-
-def _by_place(request: IndexRequest) -> dict[str, str]:
-    by_place = dict(zip(request.places, request.files, strict=True))
-    if len(by_place) < len(request.files):
+def by_place(request: IndexRequest) -> dict[str, str]:
+    """The files of a request by their places; raises InputError where two have one."""
+    files = dict(zip(request.places, request.files, strict=True))
+    if len(files) < len(request.files):
         raise InputError("two files of the corpus have one place; give each a path of its own in `places`")
-    return by_place
+    return files
 
 
 def queued(queue: Callable[[Connection], JobRecord]) -> Job:

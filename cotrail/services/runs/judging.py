@@ -19,17 +19,16 @@ from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.services.actor import Scope
 from cotrail.services.library.named_files import JudgeFiles
 from cotrail.services.operations.operation import App, current_app, operation
-from cotrail.services.runs import estimating, submission
+from cotrail.services.runs import submission
 from cotrail.services.runs.checking import check_worker_keys, checked
 from cotrail.services.runs.configuring import configure
-from cotrail.services.runs.estimating import Estimate
 from cotrail.services.runs.labels import find_run
 from cotrail.services.runs.pinning import file_record, pin, with_plan
 from cotrail.services.runs.requests import make_request
 from cotrail.services.runs.resolving import resolve_engines
-from cotrail.services.runs.submission import PreparedRun, Submitted, read_submission
+from cotrail.services.runs.submission import Estimate, PreparedRun, Submitted, read_submission
 from cotrail.services.store import open_store, reading
-from cotrail.systems.judge.rubric import BUILT_IN, Rubric, find_rubric
+from cotrail.systems.judge.rubric import RUBRICS, Rubric, find_rubric
 from cotrail.systems.judge.system import SPEC
 from cotrail.systems.registry import recorded_system
 
@@ -94,7 +93,7 @@ def prepare_judge(connection: Connection, request: JudgeRequest) -> PreparedJudg
         resolved,
         {
             "judges": [{"run": run.id, "digest": run.digest} for run in judged],
-            **({} if request.rubric in BUILT_IN else {"files": {"rubric": file_record(Path(request.rubric))}}),
+            **({} if request.rubric in RUBRICS else {"files": {"rubric": file_record(Path(request.rubric))}}),
         },
     )
     graded = asked[: request.limit]
@@ -104,12 +103,6 @@ def prepare_judge(connection: Connection, request: JudgeRequest) -> PreparedJudg
         rubric=rubric,
         left_out=judged[0].size - len(asked),
     )
-
-
-def together(judges: Sequence[PreparedRun]) -> PreparedRun:
-    """The runs of several judges of the same answers as one that can be submitted: all of them begin, or none."""
-    first, *others = judges
-    return replace(first, further=tuple(each.submission for each in others))
 
 
 def submitted(judge: PreparedJudge) -> SubmittedJudge:
@@ -229,10 +222,14 @@ def begin(
         (*each.prepared.warnings, *check_worker_keys(app, each.prepared.submission.binding)) for each in prepared
     ]
     with open_store() as engine:
-        submission.submit(engine, together([each.prepared for each in prepared]))
+        first, *others = (each.prepared for each in prepared)
+        submission.submit(engine, replace(first, further=tuple(each.submission for each in others)))
     with reading() as connection:
         return tuple(
-            BegunJudge(judge=submitted(each), submitted=_answer(connection, each.prepared, warning))
+            BegunJudge(
+                judge=submitted(each),
+                submitted=read_submission(connection, [run.id for run in each.prepared.runs], warning),
+            )
             for each, warning in zip(prepared, warnings, strict=True)
         )
 
@@ -242,7 +239,7 @@ def estimate(judge: JudgeRequest, *, models: Sequence[str] = (), labels: Path | 
     """Say what each judge's run may take and cost, and don't submit it."""
     with reading() as connection:
         prepared = _prepared(connection, judge, models, labels)
-        return tuple(estimating.estimate(connection, each.prepared) for each in prepared)
+        return tuple(submission.estimate(connection, each.prepared) for each in prepared)
 
 
 def _prepared(
@@ -250,18 +247,11 @@ def _prepared(
 ) -> list[PreparedJudge]:
     requests = [replace(judge, model=model) for model in models] or [judge]
     prepared = [prepare_judge(connection, each) for each in requests]
-    if labels is not None:
-        for each in prepared:
-            check_labels(connection, each.judged[0], each.rubric, labels)
+    if labels is None:
+        return prepared
+    for each in prepared:
+        if each.rubric.asks == "pair":
+            raise InputError("a preference can't be calibrated: labels are of one answer alone; leave out --calibrate")
+        judged = {question.key for question in judgements.read_judged(connection, each.judged[0])}
+        read_labels(labels, judged, scores_of(each.rubric))  # refuses those by which it couldn't be calibrated
     return prepared
-
-
-def _answer(connection: Connection, prepared: PreparedRun, warnings: Sequence[str]) -> Submitted:
-    return read_submission(connection, [run.id for run in prepared.runs], warnings)
-
-
-def check_labels(connection: Connection, run_id: str, rubric: Rubric, path: Path) -> None:
-    """Refuse labels of a run by which a judge with this rubric couldn't be calibrated: see `calibrate`."""
-    if rubric.asks == "pair":
-        raise InputError("a preference can't be calibrated: labels are of one answer alone; leave out --calibrate")
-    read_labels(path, {each.key for each in judgements.read_judged(connection, run_id)}, scores_of(rubric))

@@ -86,16 +86,10 @@ def _check(what: str, text: str) -> None:
         )
 
 
-# Ids of new runs.
-
-
 def new_id(system: str, *, asked: bool = False) -> str:
     """An id for a run of this system; asked: whether it is a single question, of which there may be many a second."""
     # Three random bytes tell the runs of one day apart; the primary key refuses the rare collision.
     return f"{system}-{date.today():%Y%m%d}-{secrets.token_hex(8 if asked else 3)}"
-
-
-# Runs by the names that people give: an id, the beginning of it, a run's own name, or `latest`.
 
 
 def find_run(connection: Connection, run: str) -> RunRecord:

@@ -103,11 +103,6 @@ class Followed:
         """Note that it was read how far it is; done: whether all was sent that follows from it."""
         self._moved, self._looked = not done, monotonic()
 
-    def pass_on(self, token: Token) -> None:
-        """Hand out a token at once."""
-        for subscriber in self.subscribers:
-            subscriber.offer((), (token,))
-
     def tell(self, further: Sequence[LiveEvent]) -> None:
         """Hand out what was read, and what follows from how far it is."""
         for subscriber in tuple(self.subscribers):
@@ -142,28 +137,26 @@ class ProgressReader:
         """What there is to tell apart from events. The connection has the snapshot in which events were read."""
         due = [each for each in followed if each.is_due]
         questions = [each for each in due if each.subject.question is not None]
-        runs = [each for each in due if each.subject.question is None and self._may_read(each)]
+        # A new follower learns at once how far the run is.
+        now = monotonic()
+        runs = [
+            each
+            for each in due
+            if each.subject.question is None and now >= (self._due if each.progress else self._rested)
+        ]
         news = _of_questions(connection, questions) if questions else {}
         return news | self._of_runs(connection, runs) if runs else news
-
-    def _may_read(self, run: Followed) -> bool:
-        """Whether it is time; a new follower learns at once how far the run is."""
-        return monotonic() >= (self._due if run.progress else self._rested)
 
     def _of_runs(
         self, connection: Connection, runs: Collection[Followed]
     ) -> dict[events.Subject, tuple[LiveEvent, ...]]:
         began = monotonic()
-        news = _of_runs(connection, runs)
+        by_run = events.read_run_progress(connection, {each.subject.run for each in runs})
+        news = {each.subject: tuple(_of_run(connection, each, by_run.get(each.subject.run))) for each in runs}
         ended = monotonic()
         self._rested = ended + SHARE * (ended - began)
         self._due = max(self._rested, ended + PAUSE_SECONDS)
         return news
-
-
-def _of_runs(connection: Connection, runs: Collection[Followed]) -> dict[events.Subject, tuple[LiveEvent, ...]]:
-    by_run = events.read_run_progress(connection, {each.subject.run for each in runs})
-    return {each.subject: tuple(_of_run(connection, each, by_run.get(each.subject.run))) for each in runs}
 
 
 def _of_run(connection: Connection, run: Followed, reached: events.RunProgress | None) -> Iterator[LiveEvent]:
@@ -259,7 +252,8 @@ class Hub:
         with self._changed:
             for subject, each in self._followed.items():
                 if subject.question == question:
-                    each.pass_on(token)
+                    for subscriber in each.subscribers:
+                        subscriber.offer((), (token,))
 
     def _poll(self) -> None:
         """Look for events until nobody follows any more."""

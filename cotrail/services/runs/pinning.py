@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cotrail import __version__
-from cotrail.audit.asked_questions import AskedQuestions, asked_questions
+from cotrail.audit.question_sequence import AskedQuestions, asked_questions
 from cotrail.audit.run_check import PLAN, json_digest, whole_numbers
 from cotrail.common.structs import dotted, without_unused
 from cotrail.configuration.extensions import extensions_folder
@@ -33,10 +33,10 @@ from cotrail.errors import InputError
 from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.metric import ScoredQuestion
 from cotrail.evaluation.metrics.stop_rules import UNTIL, StopRule, parse_rule
-from cotrail.evaluation.plans.plan import Plan, PlanFile, PlannedMetrics, planned_metrics, read_plan_file
-from cotrail.models.commands.new_runs import Submission
+from cotrail.evaluation.plans import Plan, PlanFile, PlannedMetrics, planned_metrics, read_plan_file
+from cotrail.models.commands.submission import Submission
 from cotrail.models.records.runs import BUDGETS, PRICES, READING, STAND_INS, Labels
-from cotrail.services.library.file_references import FileReference
+from cotrail.services.library.named_files import FileReference
 from cotrail.services.library.uploaded_files import find_file, uploaded_name
 from cotrail.services.runs.configuring import ResolvedRun
 from cotrail.services.runs.labels import labels_of, new_id
@@ -98,9 +98,6 @@ def _binding(run: ResolvedRun) -> Binding:
         | ({SYSTEM_SOURCE: run.system.spec.source} if run.system.spec.source else {}),
     )
     return with_engines(pinned, engines)
-
-
-# Repeats of a run: the same questions asked again with other seeds, each time as a run of its own.
 
 
 def repeated(submission: Submission, times: int) -> Iterator[Submission]:
@@ -178,7 +175,8 @@ def recorded_file(run: str, record: Mapping[str, str]) -> Path:
 def provenance_of_request(request: RunRequest) -> dict[str, Any]:
     """What the record says of the request: its fields, the rule that stops it, and its files."""
     seldom = ("map", "corpora", "question_budget", "run_budget", "serving", "repeat", "until", "plan")
-    written = without_unused(_as_recorded(request), *seldom, "retriever", "filter", "rerank", "rerank_depth")
+    uploaded = {field: name for field, path in request.files.items() if (name := uploaded_name(path)) is not None}
+    written = without_unused(replace(request, **uploaded), *seldom, "retriever", "filter", "rerank", "rerank_depth")
     kept = written.keys() - {*LABEL_FIELDS, "question"}
     return {
         "request": {key: value for key, value in written.items() if key in kept},
@@ -186,12 +184,6 @@ def provenance_of_request(request: RunRequest) -> dict[str, Any]:
         "files": {field: file_record(path) for field, path in request.files.items()},
         **({READING: reading_of(request.dataset, Path(request.questions), request.map)} if request.questions else {}),
     }
-
-
-def _as_recorded(request: RunRequest) -> RunRequest:
-    """The request with uploaded files by their names."""
-    names = {field: uploaded_name(path) for field, path in request.files.items()}
-    return replace(request, **{field: name for field, name in names.items() if name is not None})
 
 
 def _sha256(path: Path) -> str:
@@ -265,11 +257,11 @@ def with_plans(
 ) -> list[Submission]:
     """The same of the repeats of a run, which ask the same questions."""
     metrics, asked = planned_metrics(stated, _unanswered(repeats[0], questions)), asked_questions(questions)
-    return [_sealing(each, _plan(each, asked, metrics, stated.hypothesis)) for each in repeats]
-
-
-def _sealing(submission: Submission, plan: Plan) -> Submission:
-    return replace(submission, provenance={**submission.provenance, PLAN: whole_numbers(msgspec.to_builtins(plan))})
+    plans = [msgspec.to_builtins(_plan(each, asked, metrics, stated.hypothesis)) for each in repeats]
+    return [
+        replace(each, provenance={**each.provenance, PLAN: whole_numbers(plan)})
+        for each, plan in zip(repeats, plans, strict=True)
+    ]
 
 
 def _plan(submission: Submission, asked: AskedQuestions, planned: PlannedMetrics, hypothesis: str) -> Plan:
@@ -317,9 +309,6 @@ def _unanswered(submission: Submission, questions: Sequence[Question]) -> list[S
         )
         for each in questions
     ]
-
-
-# Runs that stop by a rule, of which any first questions are to be a sample.
 
 
 def in_random_order(questions: Sequence[Question], seed: int) -> tuple[Question, ...]:

@@ -34,8 +34,6 @@ from cotrail.models.schema.states import RunState as RunState
 from cotrail.services.runs.labels import find_run
 from cotrail.systems.registry import find_system, recorded_system
 
-# Scores of a run that is under way: of the questions that have ended so far.
-
 
 class PartialScore(Struct, frozen=True, kw_only=True):
     """The mean of a metric over the first questions of a run, all of which have ended.
@@ -139,25 +137,14 @@ class RunProgress(RunTotals, frozen=True, kw_only=True):
 
 def run_progress(progress: Progress, scores: tuple[PartialScore, ...] = ()) -> RunProgress:
     """The answer to a run's progress as the store has it."""
-    return RunProgress(
-        **progress.questions | run_totals(progress),
-        state=progress.state,
-        seconds=progress.seconds,
-        outages=progress.outages,
-        blockage=progress.blockage,
-        budgets=progress.budgets,
-        consumed=progress.consumed,
-        batches=progress.batches,
-        scores=scores,
-    )
+    same = ("state", "seconds", "outages", "blockage", "budgets", "consumed", "batches")
+    fields = progress.questions | run_totals(progress) | {name: getattr(progress, name) for name in same}
+    return RunProgress(**fields, scores=scores)
 
 
 def read_reasons(connection: Connection, run_id: str) -> tuple[StopCause, ...]:
     """Why questions of the run failed or are blocked, the most frequent cause first."""
     return tuple(read_causes(connection, run_id))
-
-
-# Waves of a run that is asked in batches: how many batches have to answer one after another.
 
 
 def most_waves(system: str, version: int, settings: Mapping[str, Any]) -> int | None:

@@ -3,13 +3,13 @@
 Nothing else is adopted: the drawn step and all that follow are computed again, with the same models, seed and settings.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
 from cotrail.common.nearest import unknown
 from cotrail.core.actions.registry import KINDS, has_prompt
@@ -73,38 +73,6 @@ def origin_of(run: str) -> Repeating:
         return Repeating(run=record.id, origin=record.origin if read_repeated_steps(record.provenance) else None)
 
 
-def repeat_steps(
-    engine: Engine, run: str, *, share: float = SHARE, seed: int = 0, kinds: Collection[str] = ()
-) -> RepeatedRun:
-    """Records a run that repeats a step of each of some questions, which workers then carry out.
-
-    kinds: of the steps that are drawn from; those of language models by default. Raises what a fork does.
-    """
-    chosen = _chosen(kinds)
-    with reading_from(engine) as connection:
-        origin = find_run(connection, run)
-        shots = Runs(find_system).plan(connection, origin.id).shots
-        budgets = read_budgets(connection, origin.id)
-        candidates = read_candidates(connection, origin.id, chosen)
-        if not candidates:
-            raise InputError(
-                f"run {origin.id} has no {' or '.join(chosen)} step with a result yet; --kind names others"
-            )
-        steps = draw_steps(candidates, share, seed)
-        questions = read_submitted(connection, origin.id, steps.keys())
-    drawn = RepeatedSteps(run=origin.id, kinds=chosen, share=share, seed=seed, steps=steps)
-    submission = prepare_fork(origin, shots, budgets, {}, None)
-    provenance = {**submission.provenance, REPEATED_STEPS: msgspec.to_builtins(drawn)}
-    fork(
-        engine,
-        with_plan(replace(submission, provenance=provenance), questions),
-        drawn.steps,
-        find_system,
-        drawn.steps.keys(),
-    )
-    return RepeatedRun(run=submission.id, origin=origin.id, questions=len(candidates), steps=len(drawn.steps))
-
-
 def read_repeated(connection: Connection, runs: Sequence[str]) -> RepeatedRun:
     """A run that repeats steps, as its beginning was answered; its origin may have more such questions by now."""
     [run_id] = runs
@@ -132,11 +100,26 @@ def begin_repeating(run: str, *, share: Share = SHARE, seed: Seed = 0, kinds: Se
     share: of the questions of which a step is repeated; seed: draws the questions and their steps; kinds: of the steps
     that are drawn from, all that language models carry out by default.
     """
+    # Raises what a fork does.
     with open_store() as engine:
-        return repeat_steps(engine, run, share=share, seed=seed, kinds=kinds)
-
-
-# Replay of a run: whether the code still does what the record says.
+        chosen = _chosen(kinds)
+        with reading_from(engine) as connection:
+            origin = find_run(connection, run)
+            shots = Runs(find_system).plan(connection, origin.id).shots
+            budgets = read_budgets(connection, origin.id)
+            candidates = read_candidates(connection, origin.id, chosen)
+            if not candidates:
+                raise InputError(
+                    f"run {origin.id} has no {' or '.join(chosen)} step with a result yet; --kind names others"
+                )
+            steps = draw_steps(candidates, share, seed)
+            questions = read_submitted(connection, origin.id, steps.keys())
+        drawn = RepeatedSteps(run=origin.id, kinds=chosen, share=share, seed=seed, steps=steps)
+        submission = prepare_fork(origin, shots, budgets, {}, None)
+        provenance = {**submission.provenance, REPEATED_STEPS: msgspec.to_builtins(drawn)}
+        planned = with_plan(replace(submission, provenance=provenance), questions)
+        fork(engine, planned, drawn.steps, find_system, drawn.steps.keys())
+        return RepeatedRun(run=submission.id, origin=origin.id, questions=len(candidates), steps=len(drawn.steps))
 
 
 class ReplayedRun(Struct, frozen=True, kw_only=True):

@@ -15,9 +15,8 @@ from cotrail.common.printable_text import is_blank
 from cotrail.common.refusals import refusal
 from cotrail.common.toml_files import read_toml
 from cotrail.core.budgets import NO_BUDGET, Budget, Budgets
-from cotrail.core.ports.encoders import RELEVANCE_RATER
+from cotrail.core.ports.encoders import ROLES
 from cotrail.core.ports.language_model import Profile, Serving
-from cotrail.core.ports.roles import ROLES
 from cotrail.core.questions import Question
 from cotrail.core.repeats import Times
 from cotrail.core.search_ways import SearchWay
@@ -47,7 +46,6 @@ LABEL_FIELDS = ("name", "tags")
 
 ENGINES_GROUP = "The model"
 """The group of the fields that name engines."""
-
 
 _ABOUT: dict[str, dict[str, str]] = {
     name: {"group": group, "value": value, "meaning": meaning}
@@ -137,11 +135,6 @@ class RunRequest(RunFiles, Struct, frozen=True, kw_only=True, forbid_unknown_fie
             reranked=(self.rerank_depth or RERANKED_HITS) if self.rerank else 0,
             filter=self.filter or "",
         )
-
-    @property
-    def all_engines(self) -> dict[str, str]:
-        """Its engines by role, the one that reranks among them."""
-        return self.engines | ({RELEVANCE_RATER.name: self.rerank} if self.rerank else {})
 
     @property
     def all_corpora(self) -> tuple[str, ...]:

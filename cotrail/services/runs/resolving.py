@@ -9,10 +9,14 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+import msgspec
+from msgspec.structs import replace
+
 from cotrail.configuration.settings import settings
 from cotrail.core.binding import MODEL
 from cotrail.core.demonstrations import AnswerForm, Demonstrations
 from cotrail.core.money import Prices
+from cotrail.core.ports.encoders import RELEVANCE_RATER
 from cotrail.core.ports.retriever import Corpus
 from cotrail.core.ports.role import EngineRole
 from cotrail.core.questions import Question
@@ -28,7 +32,7 @@ from cotrail.engines.models_file import LANGUAGE_MODEL
 from cotrail.engines.retrieval.retrieve_server import RemoteCorpus
 from cotrail.errors import DemonstrationError, InputError
 from cotrail.evaluation.metrics.corpus_coverage import coverage, located
-from cotrail.services.access.grants import find_granted_engine, find_granted_model, seen_corpora
+from cotrail.services.access.grants import find_granted_engine, find_granted_model, meant, seen_corpora
 from cotrail.services.runs.configuring import (
     ConfiguredSystem,
     ResolvedRun,
@@ -37,7 +41,8 @@ from cotrail.services.runs.configuring import (
     find_answering,
     has_batches,
 )
-from cotrail.services.runs.requests import RunRequest
+from cotrail.services.runs.requests import AskRequest, RunRequest
+from cotrail.systems.registry import SYSTEMS, find_system
 from cotrail.systems.spec import Needs
 
 
@@ -89,7 +94,8 @@ def resolve_engines(
 
 
 def _find_engine(role: EngineRole, request: RunRequest, model: ModelSpec) -> RoleEngine:
-    name = request.all_engines.get(role.name)
+    reranks = role.name == RELEVANCE_RATER.name and request.rerank
+    name = reranks or request.engines.get(role.name)
     if name is None and not role.has_default:
         raise InputError(
             f"with these settings the system {request.system} {role.work}: name its `{role.name}`, a built-in one or "
@@ -112,9 +118,6 @@ def _prices(model: ModelSpec, engines: Mapping[str, RoleEngine], request: RunReq
     models = {MODEL: model, **{role: each for role, each in engines.items() if isinstance(each, ModelSpec)}}
     batched = {role: each for role, each in models.items() if request.serving == "batch" and has_batches(each.engine)}
     return {**prices_of(models), **prices_of(batched, batch=True)}
-
-
-# Corpora and questions.
 
 
 def _open_corpora(system: ConfiguredSystem, names: Sequence[str]) -> dict[str, Corpus]:
@@ -184,3 +187,43 @@ def complete_shots(
     """The demonstrations given in each form, with the system's own, and those that name pages, if there are any."""
     shots = demonstrations | dict(needs.brought)
     return shots | {AnswerForm.TITLES: titles} if titles.items else shots
+
+
+# A question that is asked alone: of what it may be asked, and what it needs in addition to its words.
+
+
+def with_corpus(request: AskRequest) -> AskRequest:
+    """The request with a corpus where its system searches one and none is named: the only one that there is."""
+    if request.all_corpora or not configure(find_system(request.system), request).needs.corpus:
+        return request
+    names = meant(corpus_names())
+    if not names:
+        raise InputError("there is no corpus to search; `cotrail index` makes one, and the system `direct` needs none")
+    if len(names) > 1:
+        raise InputError(f"there are several corpora; name one as `corpus`: {', '.join(names)}")
+    return replace(request, corpus=names[0])
+
+
+def converses(request: AskRequest) -> bool:
+    """Whether the system's prompts are conversations, to which a question may bring what was said before it."""
+    return "turns" in configure(find_system(request.system), request).needs.capabilities
+
+
+# The systems that can be asked a single question without anything else, and the corpora that they may search.
+
+
+def askable_systems() -> list[tuple[str, bool]]:
+    """Their names, and whether each searches a corpus; with default settings they need no further engine or source."""
+    found = []
+    for name in dict.fromkeys(spec.name for spec in SYSTEMS if "@" not in spec.name):
+        spec = find_system(name)
+        needs = spec.needs(msgspec.convert(msgspec.to_builtins(spec.settings()), spec.settings))
+        is_whole = not (needs.evidence or needs.knowledge) and all(role.has_default for role in needs.engines)
+        if is_whole and not spec.judges:
+            found.append((name, needs.corpus))
+    return found
+
+
+def corpus_names() -> list[str]:
+    """The names of the corpora."""
+    return sorted(seen_corpora().manifests())

@@ -2,7 +2,7 @@
 
 import gc
 import signal
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection
 
@@ -16,7 +16,7 @@ from cotrail.evaluation.experiments.costs import Cost, QuestionCost, Work, cost
 from cotrail.evaluation.experiments.costs import outcomes as outcomes
 from cotrail.evaluation.metrics.answer_metrics import METRICS
 from cotrail.evaluation.metrics.metric import QuestionScores
-from cotrail.evaluation.metrics.question_scores import KindedScores, Scorable, Score, scorer
+from cotrail.evaluation.metrics.question_scores import KindedScores, Scorable, Score, ScoredRun, scorer
 from cotrail.models.queries import spending
 from cotrail.models.queries.outcomes import Outcome, outcomes_of
 from cotrail.models.queries.progress import read_ends
@@ -66,12 +66,12 @@ def scores_of(record: RunRecord, question: Scorable) -> QuestionScores:
     return scorer(record, recorded_system)(question)
 
 
-def shown_scores(record: RunRecord, question: Scorable) -> QuestionScores:
+def shown_scores(record: ScoredRun, question: Scorable) -> QuestionScores:
     """The same for a reader of the question: without any where its dataset is unknown here."""
     return (scorer_of(record) or without_scores)(question)
 
 
-def scorer_of(record: RunRecord) -> Score | None:
+def scorer_of(record: ScoredRun) -> Score | None:
     """What scores the run's questions; None where this process lacks its dataset."""
     try:
         return scorer(record, recorded_system)
@@ -89,15 +89,12 @@ def kinded_scores(record: RunRecord, question: Outcome | TracedQuestion) -> Kind
     return KindedScores(kinds=question.kinds, scores=scores_of(record, question))
 
 
-def scored_of(record: RunRecord, outcomes: Iterable[Outcome]) -> Iterator[Scored]:
-    """Score these questions of a run."""
-    scores = scorer(record, recorded_system)
-    for each in outcomes:
-        yield Scored(kinds=each.kinds, scores=scores(each), key=each.key, status=each.status, ended_by=each.ended_by)
-
-
 def _part(connection: Connection, record: RunRecord, ids: Sequence[int]) -> list[Scored]:
-    return list(scored_of(record, outcomes_of(connection, ids)))
+    scores = scorer(record, recorded_system)
+    return [
+        Scored(kinds=each.kinds, scores=scores(each), key=each.key, status=each.status, ended_by=each.ended_by)
+        for each in outcomes_of(connection, ids)
+    ]
 
 
 def _together(connection: Connection, record: RunRecord, ids: Sequence[int], processes: int) -> list[Scored]:
@@ -134,9 +131,6 @@ def _elsewhere(url: str, snapshot: str, record: RunRecord, ids: Sequence[int]) -
         connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{snapshot}'")
         connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")  # it can't hold up a worker
         return _part(connection, record, ids)
-
-
-# Cost of a run: the work that it asked for, and what of it was computed for this run.
 
 
 def run_cost(connection: Connection, run_id: str) -> Cost:

@@ -17,7 +17,6 @@ from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
 from cotrail.services.runs.progress import RunProgress, RunReading, ended, read_again, read_reasons, run_progress
 from cotrail.services.runs.speed import RunSpeed, Show
-from cotrail.services.store import reading
 from cotrail.services.store import reading as reading_store
 
 POLL_SECONDS = 0.5
@@ -120,7 +119,7 @@ class Broker(Struct, frozen=True, kw_only=True):
 @operation("progress.reading", "GET", "/runs/{run}/progress", Scope.READ)
 def show_reading(run: str) -> RunReading:
     """Read how far a run is: its questions and steps, what holds it back, and its scores so far."""
-    with reading() as connection:
+    with reading_store() as connection:
         return read_again(connection, run)
 
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from enum import StrEnum, auto
-from typing import Any, get_args
+from typing import get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,22 +13,7 @@ from cotrail.common.structs import common_fields
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.kind import Role
 from cotrail.core.actions.registry import KINDS, carried_out_by
-from cotrail.models.queries.queues import (
-    WINDOW_SECONDS,
-    KindQueue,
-    OpenBatch,
-    PausedRun,
-    PutOff,
-    RecentWork,
-    Trouble,
-    count_waiting,
-    read_open_batches,
-    read_paused,
-    read_put_off,
-    read_queues,
-    read_recent_work,
-    read_troubles,
-)
+from cotrail.models.queries import queues as stored
 from cotrail.models.queries.workers import MaintenanceSession, own_runs, read_maintenance, read_steps_under_way
 from cotrail.models.queries.workers import StepUnderWay as StepUnderWay
 from cotrail.models.records.budgets import read_blockage, stopped_runs
@@ -76,29 +61,6 @@ class WorkerList(Struct, frozen=True, kw_only=True):
     unasked: str | None
 
 
-def list_workers(app: Any) -> WorkerList:
-    """The workers that answer over Redis, those that hold steps, and the maintenance processes, by host.
-
-    app: the Celery app. Takes a few seconds at most, also where Redis is away. Raises UnavailableError where the
-    database is.
-    """
-    with reading() as connection:
-        maintenance = read_maintenance(connection)
-    roll_call = call(app, settings().broker)
-    with reading() as connection:
-        holding = _by_worker(read_steps_under_way(connection))
-        shown = own_runs(connection, {step.run for steps in holding.values() for step in steps})
-    workers = [_answered(each, holding.pop(each.worker, ())) for each in roll_call.present]
-    workers += (_silent(worker, steps, answers_known=roll_call.problem is None) for worker, steps in holding.items())
-    workers += map(_maintenance, maintenance)
-    workers = [replace(each, steps=tuple(step for step in each.steps if step.run in shown)) for each in workers]
-    problem = roll_call.problem and settings().secrets.hidden(roll_call.problem)
-    return WorkerList(
-        workers=tuple(sorted(workers, key=lambda each: (each.host, each.role, each.pid))),
-        unasked=problem and without_places(problem),
-    )
-
-
 def _by_worker(steps: Iterable[StepUnderWay]) -> dict[str, tuple[StepUnderWay, ...]]:
     steps_of = defaultdict[str, list[StepUnderWay]](list)
     for step in steps:
@@ -144,7 +106,22 @@ def _role(kinds: Sequence[str]) -> str:
 @operation("workers.index", "GET", "/workers", Scope.READ)
 def show_workers(app: App = current_app) -> WorkerList:
     """List the workers of all hosts, and maintenance processes; of what they are doing, what the project's runs ask."""
-    return list_workers(app())
+    # By host. Takes a few seconds at most, also where Redis is away; raises UnavailableError where the database is.
+    with reading() as connection:
+        maintenance = read_maintenance(connection)
+    roll_call = call(app(), settings().broker)
+    with reading() as connection:
+        holding = _by_worker(read_steps_under_way(connection))
+        shown = own_runs(connection, {step.run for steps in holding.values() for step in steps})
+    workers = [_answered(each, holding.pop(each.worker, ())) for each in roll_call.present]
+    workers += (_silent(worker, steps, answers_known=roll_call.problem is None) for worker, steps in holding.items())
+    workers += map(_maintenance, maintenance)
+    workers = [replace(each, steps=tuple(step for step in each.steps if step.run in shown)) for each in workers]
+    problem = roll_call.problem and settings().secrets.hidden(roll_call.problem)
+    return WorkerList(
+        workers=tuple(sorted(workers, key=lambda each: (each.host, each.role, each.pid))),
+        unasked=problem and without_places(problem),
+    )
 
 
 # The queues: what waits in them, who carries it out and how fast, and what holds it back, from the record alone.
@@ -153,7 +130,7 @@ MOST_STOPPED = 20
 """The most runs whose blockage is reported."""
 
 
-class ListedQueue(KindQueue, frozen=True, kw_only=True):
+class ListedQueue(stored.KindQueue, frozen=True, kw_only=True):
     """A queue with its pace; per_second: steps a second lately; milliseconds: what one of them took on average."""
 
     role: str
@@ -169,7 +146,7 @@ class BusyWorker(Struct, frozen=True, kw_only=True):
 
     worker: str
     holds: tuple[StepUnderWay, ...]
-    done: tuple[RecentWork, ...]
+    done: tuple[stored.RecentWork, ...]
 
 
 class StoppedRun(Struct, frozen=True, kw_only=True):
@@ -192,10 +169,10 @@ class QueueList(Struct, frozen=True, kw_only=True):
     queues: tuple[ListedQueue, ...]
     waiting: int
     workers: tuple[BusyWorker, ...]
-    troubles: tuple[Trouble, ...]
-    put_off: tuple[PutOff, ...]
-    batches: tuple[OpenBatch, ...]
-    paused: tuple[PausedRun, ...]
+    troubles: tuple[stored.Trouble, ...]
+    put_off: tuple[stored.PutOff, ...]
+    batches: tuple[stored.OpenBatch, ...]
+    paused: tuple[stored.PausedRun, ...]
     stopped: tuple[StoppedRun, ...]
     flower: str
 
@@ -204,43 +181,43 @@ class QueueList(Struct, frozen=True, kw_only=True):
 def show_queues() -> QueueList:
     """List what waits in the queues, who carries it out and how fast, and what holds it back, of the project's runs."""
     with reading() as connection:
-        work = read_recent_work(connection)
+        work = stored.read_recent_work(connection)
         return QueueList(
-            window_seconds=WINDOW_SECONDS,
-            queues=_queues(read_queues(connection), work),
-            waiting=count_waiting(connection),
+            window_seconds=stored.WINDOW_SECONDS,
+            queues=_queues(stored.read_queues(connection), work),
+            waiting=stored.count_waiting(connection),
             workers=_workers(read_steps_under_way(connection), work),
-            troubles=read_troubles(connection),
-            put_off=read_put_off(connection),
-            batches=read_open_batches(connection),
-            paused=read_paused(connection),
+            troubles=stored.read_troubles(connection),
+            put_off=stored.read_put_off(connection),
+            batches=stored.read_open_batches(connection),
+            paused=stored.read_paused(connection),
             stopped=tuple(_stopped(connection)),
             flower=settings().flower_url,
         )
 
 
-def _queues(queues: tuple[KindQueue, ...], work: tuple[RecentWork, ...]) -> tuple[ListedQueue, ...]:
+def _queues(queues: tuple[stored.KindQueue, ...], work: tuple[stored.RecentWork, ...]) -> tuple[ListedQueue, ...]:
     known = {each.kind: each for each in queues}
     for each in work:
         known.setdefault(each.kind, _empty(each.kind))
     return tuple(_listed(known[kind], [each for each in work if each.kind == kind]) for kind in sorted(known))
 
 
-def _empty(kind: str) -> KindQueue:
-    return KindQueue(kind=kind, ready=0, put_off=0, paused=0, running=0, batched=0, oldest_seconds=None)
+def _empty(kind: str) -> stored.KindQueue:
+    return stored.KindQueue(kind=kind, ready=0, put_off=0, paused=0, running=0, batched=0, oldest_seconds=None)
 
 
-def _listed(queue: KindQueue, work: list[RecentWork]) -> ListedQueue:
+def _listed(queue: stored.KindQueue, work: list[stored.RecentWork]) -> ListedQueue:
     done = sum(each.steps for each in work)
     return ListedQueue(
-        **common_fields(queue, KindQueue),
+        **common_fields(queue, stored.KindQueue),
         role=KINDS[queue.kind].role if queue.kind in KINDS else "",
-        per_second=done / WINDOW_SECONDS,
+        per_second=done / stored.WINDOW_SECONDS,
         milliseconds=sum(each.milliseconds for each in work) / done if done else None,
     )
 
 
-def _workers(held: list[StepUnderWay], work: tuple[RecentWork, ...]) -> tuple[BusyWorker, ...]:
+def _workers(held: list[StepUnderWay], work: tuple[stored.RecentWork, ...]) -> tuple[BusyWorker, ...]:
     names = sorted({each.worker for each in held} | {each.worker for each in work})
     return tuple(
         BusyWorker(

@@ -12,24 +12,12 @@ from msgspec.structs import replace
 from cotrail.common.humanize import Positive, rounded
 from cotrail.core.actions.generate import Judge
 from cotrail.core.demonstrations import Shots
-from cotrail.core.ports.language_model import JUDGING
+from cotrail.core.ports.role import JUDGING
 from cotrail.core.prompts import Asked, Piece, Prompt, Shown, user
 from cotrail.core.questions import JudgedAnswer, Paragraph, Question, passage_of
 from cotrail.core.results import Generated
 from cotrail.core.system import Answer, Part, System, Together, expect, expect_each
-from cotrail.systems.judge.judgement import (
-    CLAIMS,
-    CLAIMS_IN_WORDS,
-    ClaimVerdict,
-    JudgedText,
-    Judgement,
-    claims_in,
-    dropped,
-    in_words,
-    judged_text_in,
-    verdict_schema,
-)
-from cotrail.systems.judge.rubric import PLACES, Rubric, built_in
+from cotrail.systems.judge import rubric as rubrics
 from cotrail.systems.parts.prompting import filled
 from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.spec import Needs, SystemSpec, always, description
@@ -119,7 +107,7 @@ SHARE_DECIMALS = 6
 class JudgeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A judge."""
 
-    rubric: Rubric = field(default_factory=partial(built_in, "correct"))
+    rubric: rubrics.Rubric = field(default_factory=partial(rubrics.built_in, "correct"))
     """What it is asked, and which verdicts there are."""
 
     runs: tuple[str, ...] = ()
@@ -145,36 +133,36 @@ def judge(question: Question, _: Shots, settings: JudgeSettings) -> System:
     return Answer(text=judgement.verdict, details=judgement)
 
 
-def _as_a_whole(question: Question, settings: JudgeSettings) -> Part[Judgement]:
+def _as_a_whole(question: Question, settings: JudgeSettings) -> Part[rubrics.Judgement]:
     [judged] = question.judged
     rubric = settings.rubric
     action = _asking(
         question, settings, answer=judged.answer, sentences="\n".join(judged.sentences), paragraphs=judged.paragraphs
     )
     text = expect((yield action), Generated).text
-    said = judged_text_in(text)
-    return Judgement(
+    said = rubrics.judged_text_in(text)
+    return rubrics.Judgement(
         rubric=rubric.name,
         verdict=said.verdict,
         score=rubric.scores[said.verdict],
         confidence=_share(said.confidence),
         reasoning=said.reasoning,
         extracted=said.extracted,
-        dropped=dropped(rubric, [text]),
+        dropped=rubrics.dropped(rubric, [text]),
     )
 
 
-def _in_both_orders(question: Question, settings: JudgeSettings) -> Part[Judgement]:
+def _in_both_orders(question: Question, settings: JudgeSettings) -> Part[rubrics.Judgement]:
     """The preference of both orders; a tie where they disagree (Zheng et al., 2023, section 3.4)."""
     one, other = (each.answer for each in question.judged)
     orders = ((one, other), (other, one))
     actions = tuple(_asking(question, settings, first=first, second=second) for first, second in orders)
     texts = [each.text for each in expect_each((yield Together(actions)), Generated)]
-    given, turned = map(judged_text_in, texts)
+    given, turned = map(rubrics.judged_text_in, texts)
     consistent = given.verdict == SWAPPED.get(turned.verdict, turned.verdict)
     verdict = given.verdict if consistent else TIE
     sure = [each.confidence for each in (given, turned) if each.confidence is not None]
-    return Judgement(
+    return rubrics.Judgement(
         rubric=settings.rubric.name,
         verdict=verdict,
         score=settings.rubric.scores[verdict],
@@ -182,37 +170,39 @@ def _in_both_orders(question: Question, settings: JudgeSettings) -> Part[Judgeme
         confidence=_share(sum(sure) / len(sure)) if sure and consistent else None,
         reasoning=f"In this order: {given.reasoning}\n\nIn the other: {turned.reasoning}",
         consistent=consistent,
-        dropped=dropped(settings.rubric, texts),
+        dropped=rubrics.dropped(settings.rubric, texts),
     )
 
 
 def _claim_by_claim(question: Question, settings: JudgeSettings) -> System:
     [judged] = question.judged
-    claims = claims_in(expect((yield _listing(question, judged, settings)), Generated).text)
+    claims = rubrics.claims_in(expect((yield _listing(question, judged, settings)), Generated).text)
     taken = claims[: settings.max_claims]
     actions = tuple(_asking(question, settings, claim=claim, paragraphs=judged.paragraphs) for claim in taken)
     replies = expect_each((yield Together(actions)), Generated) if actions else ()
     verdicts = tuple(
-        _claim_verdict(claim, judged_text_in(reply.text), len(judged.paragraphs))
+        _claim_verdict(claim, rubrics.judged_text_in(reply.text), len(judged.paragraphs))
         for claim, reply in zip(taken, replies, strict=True)
     )
     judgement = replace(
-        _summed_up(settings.rubric, verdicts), dropped=dropped(settings.rubric, [each.text for each in replies])
+        _summed_up(settings.rubric, verdicts), dropped=rubrics.dropped(settings.rubric, [each.text for each in replies])
     )
     return Answer(text=judgement.verdict, details=judgement, limit="claims" if len(claims) > len(taken) else "")
 
 
 def _listing(question: Question, judged: JudgedAnswer, settings: JudgeSettings) -> Judge:
     shown = {"question": question.text, "answer": judged.answer, "sentences": "\n".join(judged.sentences)}
-    return _judging((*filled_with(settings.rubric.claims, shown), "\n\n", CLAIMS_IN_WORDS), CLAIMS, settings)
+    return _judging(
+        (*filled_with(settings.rubric.claims, shown), "\n\n", rubrics.CLAIMS_IN_WORDS), rubrics.CLAIMS, settings
+    )
 
 
-def _claim_verdict(claim: str, said: JudgedText, paragraphs: int) -> ClaimVerdict:
+def _claim_verdict(claim: str, said: rubrics.JudgedText, paragraphs: int) -> rubrics.ClaimVerdict:
     numbers = sorted({int(each) for each in said.cited if 1 <= each <= paragraphs})
-    return ClaimVerdict(claim=claim, verdict=said.verdict, cited=tuple(numbers))
+    return rubrics.ClaimVerdict(claim=claim, verdict=said.verdict, cited=tuple(numbers))
 
 
-def _summed_up(rubric: Rubric, claims: Sequence[ClaimVerdict]) -> Judgement:
+def _summed_up(rubric: rubrics.Rubric, claims: Sequence[rubrics.ClaimVerdict]) -> rubrics.Judgement:
     """The verdict on an answer by those on its claims; a claim is supported only where a paragraph is cited for it."""
     scores = rubric.scores
     supported = sum(scores[each.verdict] == 1 and bool(each.cited) for each in claims)
@@ -225,7 +215,7 @@ def _summed_up(rubric: Rubric, claims: Sequence[ClaimVerdict]) -> Judgement:
     else:
         verdict = PARTLY if supported else UNFAITHFUL
     share = rounded(supported / len(claims), SHARE_DECIMALS) if claims else 0.0
-    return Judgement(rubric=rubric.name, verdict=verdict, score=share, claims=tuple(claims))
+    return rubrics.Judgement(rubric=rubric.name, verdict=verdict, score=share, claims=tuple(claims))
 
 
 def _asking(question: Question, settings: JudgeSettings, **values: Quoted) -> Judge:
@@ -233,7 +223,7 @@ def _asking(question: Question, settings: JudgeSettings, **values: Quoted) -> Ju
     rubric = settings.rubric
     shown = {"question": question.text, "answers": "\n".join(question.answers), **values}
     words = filled_with(rubric.words, shown)
-    return _judging((*words, "\n\n", in_words(rubric)), verdict_schema(rubric), settings)
+    return _judging((*words, "\n\n", rubrics.in_words(rubric)), rubrics.verdict_schema(rubric), settings)
 
 
 def _judging(words: Iterable[str | Piece], schema: str, settings: JudgeSettings) -> Judge:
@@ -247,8 +237,8 @@ def _share(percent: float | None) -> float | None:
 def step_bounds(question: Question, settings: JudgeSettings) -> tuple[StepBound, ...]:
     """See `SystemSpec`: one verdict, two for a pair; or a list of claims and a verdict on each."""
     rubric, output = settings.rubric, settings.max_tokens
-    fences = FENCE_WORDS + FENCE_TAGS * (len(PLACES) + sum(len(each.paragraphs) for each in question.judged))
-    words = len(f"{rubric.words} {rubric.claims} {in_words(rubric)}".split()) + _shown_words(question) + fences
+    fences = FENCE_WORDS + FENCE_TAGS * (len(rubrics.PLACES) + sum(len(each.paragraphs) for each in question.judged))
+    words = len(f"{rubric.words} {rubric.claims} {rubrics.in_words(rubric)}".split()) + _shown_words(question) + fences
     match rubric.asks:
         case "claims":
             verdicts = StepBound(
@@ -274,9 +264,8 @@ SPEC = SystemSpec(
     settings=JudgeSettings,
     open=judge,
     needs=always(Needs(capabilities=JUDGING)),
-    details=Judgement,
+    details=rubrics.Judgement,
     step_bounds=step_bounds,
     judges=True,
     readerless=True,
 )
-SPECS = (SPEC,)

@@ -214,9 +214,6 @@ def _drawn(action: Action, number: int, temperature: float) -> Action:
     return replace(action, sample=sample, temperature=temperature if action.temperature is None else action.temperature)
 
 
-# Sampling of diverse chains of thought (Wang et al., 2022; Rethinking with Retrieval, section 3).
-
-
 def sample_chains(question: Question, shots: Shots, settings: SampledSettings) -> Part[tuple[str, ...]]:
     """As many chains as the settings say, all of one prompt; a chain is empty if the model wrote nothing."""
     prompt = task_prompt(question, shots[AnswerForm.COT], settings)
@@ -238,9 +235,6 @@ def most_chains(settings: SampledSettings) -> tuple[StepBound, ...]:
     """The steps that sample chains."""
     chains, output = settings.chain_count, settings.max_chain_tokens
     return (StepBound(kind="reason", times=chains, in_turn=1, output=output, form=AnswerForm.COT),)
-
-
-# The answer that most chains state (Wang et al., 2022).
 
 
 def voted(chains: Sequence[str], settings: SampledSettings) -> Answer:

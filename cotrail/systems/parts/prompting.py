@@ -110,8 +110,6 @@ def worded(shots: Shots, own: Mapping[str, str], name: str, **values: Filling) -
     return filled(chosen_words(shots, own, name), **values)
 
 
-# Settings with other defaults than the type that systems share.
-
 SettingsT = TypeVar("SettingsT", bound=Struct)
 
 

@@ -15,8 +15,6 @@ from cotrail.systems.parts.prompting import PromptSettings, few_shot_prompt, ins
 from cotrail.systems.parts.rules import StepBound
 from cotrail.systems.parts.steps import last_text
 
-# The settings of readers.
-
 Reader = Literal["direct", "cot", "none"]
 
 INSTRUCTION = "Answer the following question."
@@ -72,9 +70,6 @@ class ReaderSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             return ()
         form = AnswerForm(self.reader)
         return (StepBound(kind="read", times=1, output=self.max_tokens, words=words, form=form),)
-
-
-# The reader: the last step, which reads the answer from the paragraphs (IRCoT, section 3.2).
 
 
 def reader_prompt(

@@ -15,18 +15,13 @@ Rules = Literal["paper", "released"]
 
 
 class Released(Protocol):
-    """The settings of a system that make it follow its authors' released code."""
+    """The settings of a system that make it follow its authors' released code, where demonstrations decide them."""
 
     def __call__(self, *, instructed: bool) -> dict[str, Any]:
         """Settings that differ from the defaults.
 
         instructed: whether the demonstrations have an instruction before the question, as for Flan-T5.
         """
-
-
-def as_the_paper(*, instructed: bool) -> dict[str, Any]:  # noqa: ARG001 - see `Released`
-    """No settings: there is no released code, or it departs from the paper nowhere."""
-    return {}
 
 
 def released_reading(*, instructed: bool) -> dict[str, Any]:
@@ -61,9 +56,8 @@ def released_tokens(*, instructed: bool) -> int:
     return 200 if instructed else 300
 
 
-def released_chains(*, instructed: bool) -> dict[str, Any]:  # noqa: ARG001 - see `Released`
-    """The settings by which chains are read and weighed as in the released code of Rethinking with Retrieval."""
-    return {"chain_rules": "released", "until": "end"}
+RELEASED_CHAINS: Mapping[str, Any] = {"chain_rules": "released", "until": "end"}
+"""The settings by which chains are read and weighed as in the released code of Rethinking with Retrieval."""
 
 
 # The most that a system asks for, by the limits in its settings: for an estimate before anything is spent.

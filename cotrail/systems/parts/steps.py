@@ -10,8 +10,6 @@ from cotrail.core.results import Failure, Generated, Result
 from cotrail.core.system import Action, LimitReached, Part, Reply, StepFailed, Together, expect, expect_each
 from cotrail.systems.parts.rules import Limited
 
-# Several actions at once, and texts that may be empty, as parts of systems ask for them.
-
 ResultT = TypeVar("ResultT", bound=Result)
 
 EMPTY_GENERATION = "EmptyGenerationError"
@@ -106,8 +104,6 @@ def going_on(prompt: Prompt, *words: str | Piece) -> Prompt:
     """
     return prompt.append("\n\n", *words) if prompt.turns[-1].role == "user" else prompt.add(user(*words))
 
-
-# Several parts of a system in parallel.
 
 T = TypeVar("T")
 

@@ -25,8 +25,6 @@ from cotrail.systems.rethinking.settings import RethinkingSettings
 
 # Variant II of Rethinking with Retrieval: fact generation (section 5.3 and appendix A.4).
 
-# The questions of fact generation, and the demonstrations of asking and answering them (appendix A.4).
-
 UNKNOWN = "unknown"
 """The answer where a paragraph doesn't hold one."""
 
@@ -46,7 +44,6 @@ def _reading(text: str, question: str, answer: str, title: str = "", id: str = "
 
 
 _SHOWN = read_toml(Path(__file__).with_name("demonstrations.toml"))
-
 
 ENTITY_QUESTIONS = Demonstrations(items=tuple(_asking(**each) for each in _SHOWN["entity_questions"]))
 """Demonstrations of questions about one part or another of a sentence."""
@@ -134,7 +131,13 @@ def generate_facts(
     several the most entailed does, of equals the earliest.
     """
     # Each stage asks for all drafts at once, so that a question takes as many rounds of the model as there are stages.
-    drafts = _drafts(facts, evidence, settings.thresholds)
+    drafts = tuple(
+        _Draft(fact=fact, entity=entity, paragraph=paragraph)
+        for fact in dict.fromkeys(fact.text for fact in facts)
+        if (paragraph := evidence[fact].paragraph) is not None
+        and not _supports(evidence[fact].scores, settings.thresholds)
+        for entity in entities(fact)
+    )
     drafts = yield from _questioned(drafts, shots[AnswerForm.QUESTION], settings.reading)
     drafts = yield from _answerable(drafts, shots[AnswerForm.SPAN], settings.reading)
     statements = yield from _statements(drafts, shots[AnswerForm.SPAN], settings.reading)
@@ -155,18 +158,6 @@ def _generated(fact: ChosenFact, statement: str, scores: Scores | Entailed) -> C
         return fact
     return replace(
         fact, text=statement, origin="generated", entailment=scores.entailment, contradiction=scores.contradiction
-    )
-
-
-def _drafts(
-    facts: Iterable[ChosenFact], evidence: Mapping[str, Evidence], thresholds: Thresholds
-) -> tuple[_Draft, ...]:
-    """The entities of the facts that have evidence which doesn't support them."""
-    return tuple(
-        _Draft(fact=fact, entity=entity, paragraph=paragraph)
-        for fact in dict.fromkeys(fact.text for fact in facts)
-        if (paragraph := evidence[fact].paragraph) is not None and not _supports(evidence[fact].scores, thresholds)
-        for entity in entities(fact)
     )
 
 
@@ -332,7 +323,6 @@ def select_facts(
 
 
 def _topics(facts: tuple[str, ...], threshold: float) -> Part[dict[str, int]]:
-    """Each fact's topic, by the facts' similarity to one another."""
     results = yield from all_of((Embed(sentences=facts),) if facts else (), Embedded)
     return {
         fact: topic

@@ -41,7 +41,6 @@ class ThresholdSettings(Thresholds, frozen=True, kw_only=True, forbid_unknown_fi
 Variant = Literal["basic", "selection", "generation"]
 """The variants of section 5.3: chains are weighed (`basic`), facts are also selected (I), or also generated (II)."""
 
-
 Inferring = Literal["reader", "zero-shot", "unifiedqa"]
 """Ways of inferring an answer from supporting facts (appendix A.5)."""
 

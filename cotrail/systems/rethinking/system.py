@@ -13,8 +13,8 @@ from cotrail.core.actions.generate import Read
 from cotrail.core.binding import MODEL
 from cotrail.core.demonstrations import AnswerForm, Demonstrations, Shots
 from cotrail.core.ports.encoders import EMBEDDER, ENTAILER
-from cotrail.core.ports.language_model import INFERRER
 from cotrail.core.ports.retriever import Source
+from cotrail.core.ports.role import INFERRER
 from cotrail.core.prompts import Prompt
 from cotrail.core.questions import Paragraph, Question, passage_of
 from cotrail.core.results import Generated
@@ -25,7 +25,7 @@ from cotrail.faithfulness.weighing import Evidence, Weighing
 from cotrail.systems.parts.majority import OPENINGS, sample_chains, task_answer, task_prompt, task_question, voted
 from cotrail.systems.parts.prompting import shown
 from cotrail.systems.parts.reading import reader_prompt
-from cotrail.systems.parts.rules import Limited, released_chains
+from cotrail.systems.parts.rules import RELEASED_CHAINS, Limited
 from cotrail.systems.parts.steps import texts_before
 from cotrail.systems.rethinking.evidence import ENTITY_QUESTIONS, SPANS, find_evidence, generate_facts, select_facts
 from cotrail.systems.rethinking.settings import RethinkingSettings
@@ -169,9 +169,8 @@ SPEC = SystemSpec(
     settings=RethinkingSettings,
     open=rethinking,
     needs=run_needs,
-    released=released_chains,
+    released=RELEASED_CHAINS,
     readerless=True,
     states_answer=True,
     details=Weighing,
 )
-SPECS = (SPEC,)

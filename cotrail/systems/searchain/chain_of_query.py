@@ -24,21 +24,9 @@ from msgspec import Struct
 from cotrail.common.answer_normalization import normalized
 
 What = Literal[
-    "tag",
-    "number",
-    "text outside",
-    "no query",
-    "no answer",
-    "second answer",
-    "answer to an unsolved query",
-    "cut",
-    "further example",
-    "nothing",
-    "too many queries",
-    "no final content",
-    "no marks",
-    "unknown mark",
-]
+    "tag", "number", "text outside", "no query", "no answer", "second answer", "answer to an unsolved query", "cut",
+    "further example", "nothing", "too many queries", "no final content", "no marks", "unknown mark",
+]  # fmt: skip
 """What a format violation is: a `tag` that isn't in the strict form, or a `number` that is missing or doesn't
 follow; `text outside` of queries, answers and final content; a tag with `no query` or a query with `no answer`; a
 text `cut` off by the token limit; a `further example` behind the chain; a message with `nothing` to read, or more
@@ -103,10 +91,7 @@ def read_chain(
     most: int,
     answers: AnswerRule = "tag",
 ) -> ChainOfQuery:
-    """Read a model's message, whatever it is.
-
-    round: for the violations; most: how many queries count.
-    """
+    """Read a model's message, whatever it is; round: for the violations; most: how many queries count."""
     text = message.rpartition(_THOUGHT)[2]  # without the thoughts that a reasoning model writes before it
     parser = _Parser(text)
     if len(text) < len(message):
@@ -147,8 +132,6 @@ class _DraftPair(Struct):
 
 
 class _Parser:
-    """The parser of a message, with what it has found so far."""
-
     def __init__(self, message: str) -> None:
         self.message = message
         self.final = ""
@@ -192,7 +175,6 @@ class _Parser:
                 self.rest.append(behind.strip().partition("\n")[2].strip())
 
     def asking(self) -> list[_DraftPair]:
-        """The queries that ask something."""
         for draft in self._drafts:
             if not draft.query:
                 self.record("no query", self.message[draft.tag.start : draft.tag.end])

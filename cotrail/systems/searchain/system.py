@@ -6,7 +6,6 @@ Messages of the model, verbatim, and the last one, which traces the path (Search
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -33,8 +32,6 @@ from cotrail.systems.searchain.chain_of_query import MOST_CHARACTERS, read_chain
 from cotrail.systems.searchain.prompts import SearChainSettings
 from cotrail.systems.searchain.tree import GrowingTree, Node, Source, Tree
 from cotrail.systems.spec import Needs, SystemSpec, description
-
-# The most steps that Search-in-the-Chain takes by its settings.
 
 _COMPARING_KINDS = {"embedder": "embed", "rater": "rate"}
 
@@ -288,25 +285,20 @@ def run_needs(settings: SearChainSettings) -> Needs:
     )
 
 
-def released(*, instructed: bool) -> dict[str, Any]:  # noqa: ARG001 - see `Released`
-    """The settings by which the loop follows the authors' code (`SearChain_w_IR.py`)."""
-    return {
+SPEC = SystemSpec(
+    **description("searchain"),
+    settings=SearChainSettings,
+    open=searchain,
+    needs=run_needs,
+    # The loop follows the authors' code (`SearChain_w_IR.py`).
+    released={
         "reader": "extractor",
         "readings": "any",
         "duplicates": "rater",
         "node_answers": "line",
         "tracing": False,
         "stop": (),
-    }
-
-
-SPEC = SystemSpec(
-    **description("searchain"),
-    settings=SearChainSettings,
-    open=searchain,
-    needs=run_needs,
-    released=released,
+    },
     details=Tree,
     step_bounds=step_bounds,
 )
-SPECS = (SPEC,)

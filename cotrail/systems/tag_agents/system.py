@@ -4,7 +4,6 @@ What an agent is shown of a search: the paragraphs between its tags, or what is 
 """
 
 from functools import partial
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -249,11 +248,6 @@ def step_bounds(agent: TagAgent, question: Question, settings: TagAgentSettings)
     )
 
 
-def released(agent: TagAgent, *, instructed: bool) -> dict[str, Any]:  # noqa: ARG001 - see `Released`
-    """Where the authors' code departs from what is said in the paper."""
-    return dict(agent.released)
-
-
 SPECS = tuple(
     SystemSpec(
         **description(name),
@@ -261,7 +255,7 @@ SPECS = tuple(
         open=partial(tag_agent, agent),
         needs=partial(run_needs, agent),
         step_bounds=partial(step_bounds, agent),
-        released=partial(released, agent),
+        released=agent.released,
     )
     for name, agent in AGENTS.items()
 )

@@ -287,11 +287,8 @@ def calling_needs(calls: Calls) -> frozenset[Capability]:
 NATIVE = Way(calls=own_calls, append=told_by_id)
 FIRST_TAGGED = Way(calls=first_tagged_call, append=told_together, stop=(f"\n{RESPONSE}", RESPONSE))
 
-
 TAGGED = Way(calls=tagged_calls, append=told_together)
 PAIRED = Way(calls=paired_calls, append=told_with_calls)
-
-# The most steps that loops of tool calls take.
 
 OPENING_STEPS = 2
 """Titles that are opened for one call: the one that is named, and the one that is most like it."""

@@ -151,13 +151,10 @@ def _request(parts: StepParts, typed: Typed) -> ForkRequest:
 
 def _edit(parts: StepParts, typed: Typed) -> Edit | None:
     """What was changed of the step; None where nothing was."""
-    changed = {name: lines(getattr(typed, name)) for name in PARTS if _is_changed(parts, typed, name)}
+    there = {name: before for name in PARTS if (before := getattr(parts, name)) is not None}
+    now = {name: lines(getattr(typed, name)) for name in there}
+    changed = {name: value for name, value in now.items() if value != lines(there[name])}
     for name, value in changed.items():
         if not value:
             raise InputError(f"the {name} is empty: write one, or leave it as it was")
     return Edit(**changed) if changed else None
-
-
-def _is_changed(parts: StepParts, typed: Typed, name: str) -> bool:
-    before = getattr(parts, name)
-    return before is not None and lines(getattr(typed, name)) != lines(before)

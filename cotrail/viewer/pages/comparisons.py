@@ -134,8 +134,6 @@ def _figures(found: Comparison) -> dict[str, str]:
         return {"front": "", "differences": ""}
 
 
-# What judges say of a run.
-
 VERDICTS_ON_A_PAGE = 50
 
 Place = Annotated[int, Meta(ge=0)]

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from cotrail.engines.retrieval.manifest import has_embeddings
+from cotrail.engines.retrieval.manifest import similarity_of
 from cotrail.errors import InputError
 from cotrail.services.library import corpora
 from cotrail.services.library.corpora import Found
@@ -40,12 +40,7 @@ class Way(Struct, frozen=True, kw_only=True):
 
 TITLE_ALONE = Way(title="The title alone", field="title")
 WAYS = (Way(title="Title and text"), TITLE_ALONE)
-WITH_EMBEDDINGS = (
-    Way(title="Words and similarity", retriever="hybrid"),
-    Way(title="Similarity", retriever="dense"),
-    Way(title="Words", retriever="bm25"),
-    TITLE_ALONE,
-)
+BOTH, BY_WORDS = Way(title="Words and similarity", retriever="hybrid"), Way(title="Words", retriever="bm25")
 
 
 @page("/corpora")
@@ -62,7 +57,8 @@ def index() -> Shown:
 def show(corpus: str, q: Query = "", k: Count = 10, *, distinct: bool = False) -> Shown:
     """A corpus, and what searches for q find in it, at most k paragraphs each."""
     described = corpora.describe_corpus(corpus)
-    ways = WITH_EMBEDDINGS if has_embeddings(described.analyzer) else WAYS
+    kind = similarity_of(described.analyzer)
+    ways = (BOTH, Way(title="Similarity", retriever=kind), BY_WORDS, TITLE_ALONE) if kind else WAYS
     found = [_searched(way, corpus, q, k, distinct=distinct) for way in ways] if q.strip() else []
     values = {"corpus": described, "q": q, "k": k, "distinct": distinct, "ways": found}
     return Shown(template="corpus.html", section="corpora", values=values)

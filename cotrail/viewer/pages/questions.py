@@ -11,7 +11,7 @@ from cotrail.data.datasets.registry import DATASETS
 from cotrail.errors import CotrailError, InputError
 from cotrail.faithfulness.weighing import Weighing
 from cotrail.services.actor import Scope, actor
-from cotrail.services.results import cause_labels, questions, step_records, steps
+from cotrail.services.results import cause_labels, questions, steps
 from cotrail.services.results.cause_labels import Cause, CauseLabel
 from cotrail.services.results.causes import details_in
 from cotrail.services.results.questions import ShownQuestion
@@ -19,16 +19,17 @@ from cotrail.services.results.reasoning import shown_tree
 from cotrail.services.results.reports.pages import anchor_of
 from cotrail.services.results.reports.reported_questions import reported_weighing
 from cotrail.services.results.verdicts import Verdict
-from cotrail.systems.judge.judgement import Judgement
+from cotrail.systems.judge.rubric import Judgement
 from cotrail.systems.searchain.tree import Tree
 from cotrail.viewer.drawings import gold_line, timeline
 from cotrail.viewer.page import GoTo, Shown, action, lines, link, page
+from cotrail.viewer.rendering import framed
 from cotrail.viewer.turns import (
+    Turn,
     TurnPage,
     first_seen,
     other_parts,
     pages_of,
-    question_text,
     shown_hits,
     text_fragment,
     turns_of,
@@ -49,38 +50,52 @@ def show(run: str, question: str, turns: int = 0, fold: Fold | None = None, find
     fold: whether texts of paragraphs, thoughts and scores are folded: all or none, without it all but gold paragraphs.
     """
     shown = questions.show_question(run, question)
-    times = step_records.show_times(run, question)
+    times = steps.show_times(run, question)
     every = turns_of(shown.steps, {each.sequence: each.batch for each in times})
     pages = pages_of(every)
     found = turns_with(find, every) if find.strip() else None
     current = _current(pages, turns or (found[0].number if found else 0), is_open=shown.status == "open")
     on_page = {step.sequence for turn in current.turns for step in turn.steps} if current else set()
-    seen, turn_of = first_seen(every), {step.sequence: turn.number for turn in every for step in turn.steps}
     values = {
-        "shown": shown,
-        "knows_dataset": shown.dataset in DATASETS,
+        **_values(shown, every, current, fold),
         "place": questions.show_place(run, question),
-        "turns": every,
         "pages": pages,
-        "current": current,
-        "turn_of": turn_of,
-        "hits": lambda step, turn: shown_hits(step, turn, seen),
-        "other_parts": other_parts,
-        "fold": fold,
         "find": find,
         "found": found,
         "text_fragment": text_fragment(find),
-        "gold_line": gold_line(shown.gold_paragraphs, turn_of, len(every)),
         "timeline": timeline([each for each in times if each.sequence in on_page]),
         "labels": _labels(shown),
-        "text": question_text(shown, current.turns if current else ()),
-        "anchors": {anchor_of(digest) for turn in (current.turns if current else ()) for digest in turn.new},
-        **_drawn(shown),
     }
     followed = link("v1", "runs", shown.run, "questions", shown.question_id, "events")
     return Shown(
         template="question.html", section="runs", values=values, events=followed if shown.status == "open" else ""
     )
+
+
+def alone(shown: ShownQuestion) -> str:
+    """The question with the first page of its turns, as an output of a notebook."""
+    every = turns_of(shown.steps, {})
+    return framed("question-alone.html", _values(shown, every, next(iter(pages_of(every)), None)))
+
+
+def _values(
+    shown: ShownQuestion, every: Sequence[Turn], current: TurnPage | None, fold: Fold | None = None
+) -> dict[str, Any]:
+    """What the parts of the page need that stand alone too."""
+    seen, turn_of = first_seen(every), {step.sequence: turn.number for turn in every for step in turn.steps}
+    return {
+        "shown": shown,
+        "knows_dataset": shown.dataset in DATASETS,
+        "turns": every,
+        "current": current,
+        "turn_of": turn_of,
+        "hits": lambda step, turn: shown_hits(step, turn, seen),
+        "other_parts": other_parts,
+        "fold": fold,
+        "gold_line": gold_line(shown.gold_paragraphs, turn_of, len(every)),
+        "anchors": {anchor_of(digest) for turn in (current.turns if current else ()) for digest in turn.new},
+        **_drawn(shown),
+    }
 
 
 @action("/runs/{run}/questions/{question}/labels", Scope.SUBMIT)
@@ -96,7 +111,7 @@ def label(run: str, question: str, annotator: Name, cause: Cause, note: Lines = 
 @page("/runs/{run}/questions/{question}/steps/{step}")
 def step(run: str, question: str, step: int) -> Shown:
     """A step: its exact prompt, what of it the model was shown, its executions, what it cost and what seals it."""
-    record = step_records.show_step(run, question, step)
+    record = steps.show_step(run, question, step)
     prompt = _prompt(run, question, step) if record.asks else None
     return Shown(
         template="question-step.html",
@@ -160,13 +175,10 @@ def _drawn(shown: ShownQuestion) -> dict[str, Any]:
         case Weighing() as weighing:
             return drawn | {"weighing": reported_weighing(weighing, shown.steps, shown.gold_answers, shown.dataset)}
         case Judgement() as judgement:
-            return drawn | {"own_verdicts": (_own_verdict(shown, judgement),)}
+            own = Verdict(
+                judge=shown.system, run=shown.run, judgement=judgement, failure=shown.reason, ended_by=shown.ended_by
+            )
+            return drawn | {"own_verdicts": (own,)}
     return drawn | {
         "details": None if shown.details is None else msgspec.json.format(msgspec.json.encode(shown.details)).decode()
     }
-
-
-def _own_verdict(shown: ShownQuestion, judgement: Judgement) -> Verdict:
-    return Verdict(
-        judge=shown.system, run=shown.run, judgement=judgement, failure=shown.reason, ended_by=shown.ended_by
-    )

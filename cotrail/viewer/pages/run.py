@@ -3,17 +3,23 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple, get_args
 
+import msgspec
 from msgspec import Meta
 
 from cotrail.common.humanize import count, moment
+from cotrail.common.nearest import unknown
+from cotrail.common.processes import ending_within
+from cotrail.configuration.extensions import VIEWS
+from cotrail.errors import CotrailError, InputError, UnknownNameError
 from cotrail.services.actor import Scope
-from cotrail.services.results import plans, runs, summaries
+from cotrail.services.results import plans, runs, summarizing
+from cotrail.services.results.export_formats import export_answers
 from cotrail.services.results.plans import planned
-from cotrail.services.results.questions import QuestionStatus
 from cotrail.services.results.reports.charts import Bars, Measured, counted_causes, lengths
 from cotrail.services.results.reports.run_report import Plot
 from cotrail.services.results.runs import RUN_STATES, RunOrder
-from cotrail.services.results.summaries import Order, Outcome, QuestionSummaries, Trait
+from cotrail.services.results.steps import QuestionStatus
+from cotrail.services.results.summarizing import Order, Outcome, QuestionSummaries, Trait
 from cotrail.services.runs import control, forking, labels
 from cotrail.services.runs.forking import ForkRequest
 from cotrail.services.runs.requests import Priority
@@ -21,6 +27,9 @@ from cotrail.viewer.page import GoTo, Shown, action, changes, link, page, words
 from cotrail.viewer.pages.comparisons import JUDGE
 
 ON_A_PAGE = 50
+
+VIEW_SECONDS = 20.0
+"""How long a view of an extension may take."""
 
 Text = Annotated[str, Meta(max_length=200)]
 Field = Annotated[str, Meta(max_length=1000)]
@@ -45,7 +54,7 @@ TRAITS: Mapping[Trait, str] = {
 }
 """How the sorts of questions are called."""
 
-CAUSES: Mapping[summaries.CauseName, str] = {name: name.replace("-", " ") for name in get_args(summaries.CauseName)}
+CAUSES: Mapping[summarizing.CauseName, str] = {name: name.replace("-", " ") for name in get_args(summarizing.CauseName)}
 
 
 class Choice(NamedTuple):
@@ -60,7 +69,7 @@ class Choice(NamedTuple):
 def show(
     run: str,
     show: Show | None = None,
-    cause: summaries.CauseName | None = None,
+    cause: summarizing.CauseName | None = None,
     trait: Sequence[Trait] = (),
     text: Text = "",
     sort: Order = "position",
@@ -68,7 +77,7 @@ def show(
 ) -> Shown:
     """A run, with a page of its questions; show, cause, trait: by which sorts these are chosen."""
     overview = runs.show_overview(run)
-    found = summaries.list_summaries(
+    found = summarizing.list_summaries(
         overview.run,
         outcome=[each for each in OUTCOMES if each == show],
         status=[each for each in STATUSES if each == show],
@@ -91,6 +100,7 @@ def show(
         "plots": list(_plots(found)),
         "causes": counted_causes(found.counts.causes),
         "submitted": moment(overview.created_at),
+        "views": VIEWS.values(),
         "priced": found.counts.cost is not None,
     }
     events = link("v1", "runs", overview.run, "events", after=overview.place) if overview.goes_on else ""
@@ -109,6 +119,24 @@ def plan(run: str) -> Shown:
 def costs(run: str) -> Shown:
     """What a run asked for and what it spent, by the kinds of its steps."""
     return Shown(template="run-costs.html", section="runs", values={"run": runs.show_run(run)})
+
+
+@page("/runs/{run}/views/{view}")
+def added(run: str, view: str) -> Shown:
+    """What an extension shows of a run; see `RunView`."""
+    found, overview = VIEWS.get(view), labels.identify(run)
+    if found is None:
+        raise UnknownNameError(unknown("view", view, VIEWS))
+    try:
+        with ending_within(VIEW_SECONDS, TimeoutError):
+            html = found.html(map(msgspec.json.decode, export_answers(overview.run)))
+        if not isinstance(html, str):
+            raise TypeError(f"it returned {type(html).__name__}, and no text")
+    except CotrailError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise InputError(f"the view {view} of an extension failed: {type(error).__name__}: {error}") from error
+    return Shown(template="run-view.html", section="runs", values={"run": overview, "view": found, "html": html})
 
 
 def came_out(found: QuestionSummaries) -> Bars | None:
@@ -201,8 +229,6 @@ def fork(run: str, settings: Lines = "", model: Field = "", name: Field = "") ->
 def _shown(run: str) -> GoTo:
     return GoTo(link("runs", run))
 
-
-# The list of runs.
 
 AGAIN_SECONDS = 5
 """After how many seconds the list is read again while one of its runs is under way."""

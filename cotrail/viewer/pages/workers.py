@@ -106,9 +106,6 @@ def show(run: str, digest: Digest = "", plan: Digest = "", *, verify: bool = Fal
     return Shown(template="audit.html", section="runs", values=values, events=events)
 
 
-# Whether the service's host, its servers and the workers are as they have to be.
-
-
 @page("/diagnosis", Scope.ADMIN)
 def show_diagnosis() -> Shown:
     """What is found now; it takes a few seconds."""

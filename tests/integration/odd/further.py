@@ -23,13 +23,13 @@ from cotrail.core.system import Action, System
 from cotrail.evaluation.causes.cause import Cause, CauseLabel
 from cotrail.evaluation.metrics.factual_errors import SentenceMark
 from cotrail.evaluation.metrics.stop_rules import UNTIL
-from cotrail.models.commands.annotating import record_annotations, record_cause_labels
+from cotrail.models.commands.annotating import record
 from cotrail.models.commands.control import cancel
 from cotrail.models.commands.forking import fork
 from cotrail.models.commands.pruning import prune
 from cotrail.models.commands.retrying import end_unbegun
 from cotrail.models.commands.submission import open_experiment
-from cotrail.models.execution import batches, leases
+from cotrail.models.execution import batches
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.records.runs import BUDGETS, PRICES
 from cotrail.models.schema.seals import amending
@@ -210,7 +210,7 @@ def _labelled(engine: Engine, run: str) -> None:
     ended(engine, run, asked("q", "r"), finding(FOUND, writes(answer="Vell")))
     causes = dict(zip(("kim", "--help", RIGHT_TO_LEFT, " "), Cause, strict=False))
     with engine.begin() as connection:
-        record_cause_labels(
+        record(
             connection,
             run,
             [
@@ -219,7 +219,7 @@ def _labelled(engine: Engine, run: str) -> None:
                 for name, cause in causes.items()
             ],
         )
-        record_annotations(
+        record(
             connection,
             run,
             [
@@ -260,9 +260,9 @@ def _part_of_a_batch(engine: Engine, run: str) -> None:
     begin(engine, run, asked("q", "r", "s"), find_system("zero-shot"), batched=True, served=True)
     ledger = Ledger(engine, "w", LEASE, find_system)
     claims = [claim for claim in ledger.claim(due(engine, run)) if claim is not None]
+    for claim in claims:
+        ledger.hand_over(claim, f"{run}-model", "{}")
     with engine.begin() as connection:
-        for claim in claims:
-            leases.hand_over(connection, claim, "w", f"{run}-model", "{}")
         key = batches.form(connection, f"{run}-model", "sender", 100, 100_000)
         assert key is not None
         batches.about_to_send(connection, key, "sender", batches.read_lines(connection, key))

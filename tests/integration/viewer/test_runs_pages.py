@@ -13,7 +13,7 @@ from cotrail.configuration.settings import settings
 from cotrail.models.commands.retrying import retry
 from cotrail.models.queries.question_summaries import SummaryCounts
 from cotrail.models.schema.states import QuestionStatus
-from cotrail.services.results.summaries import Outcome, QuestionSummaries
+from cotrail.services.results.summarizing import Outcome, QuestionSummaries
 from cotrail.services.runs.labels import label
 from cotrail.systems.registry import find_system
 from cotrail.viewer.pages.run import came_out

@@ -86,16 +86,6 @@ def _entities(path: Path, lines: database.NumberedLines) -> Iterator[tuple[str, 
         raise InputError(f"{path} breaks off: its list doesn't end; get the file again")
 
 
-# An item without `links` is known by its label alone, because others refer to it.
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS items (id INTEGER PRIMARY KEY, label TEXT, links INTEGER, statements INTEGER);
-CREATE TABLE IF NOT EXISTS properties (id INTEGER PRIMARY KEY, label TEXT);
-CREATE TABLE IF NOT EXISTS names (key TEXT, name TEXT, item INTEGER);
-CREATE TABLE IF NOT EXISTS statements (
-    item INTEGER, property INTEGER, number INTEGER, kind TEXT, value INTEGER, text TEXT,
-    point TEXT, start TEXT, end TEXT
-);
-"""
 # Created at the end, since sorting everything once is faster than keeping indexes in order.
 _INDEXES = """
 CREATE INDEX IF NOT EXISTS names_by_key ON names (key);
@@ -119,7 +109,7 @@ def build_wikidata(
 
     Raises InputError, which names the line, where one isn't JSON or not an entity.
     """
-    with database.drafted(folder, _SCHEMA) as draft:
+    with database.drafted(folder, "wikidata") as draft:
         builder = _Builder(draft)
         for place, json in entities(paths, on_progress):
             builder.add(json, place)
@@ -137,7 +127,7 @@ def extend_wikidata(
 
     referred: entities of which only the labels are added. place: the origin of all of them, for errors.
     """
-    with database.drafted(folder, _SCHEMA, extends=True) as draft:
+    with database.drafted(folder, "wikidata", extends=True) as draft:
         builder = _Builder(draft, database.about(draft))
         for json in entities:
             builder.add(json, place)
@@ -155,7 +145,6 @@ class _Builder:
         self._digest = database.Digest(former.digest if former else "")
 
     def add(self, json: EntityJson, place: str) -> None:
-        """Adds an item with its names and statements, or a property."""
         match entity(json, place):
             case WikidataEntity(is_property=True) as described:
                 self._put(described, "properties", _PROPERTY, (described.id, described.label))
@@ -167,7 +156,6 @@ class _Builder:
                     self.counts["statements"] += len(described.statements)
 
     def refer(self, json: EntityJson, place: str) -> None:
-        """Adds an entity's label only."""
         match entity(json, place):
             case WikidataEntity(is_property=True) as described:
                 self._put(described, "properties", _PROPERTY, (described.id, described.label))
@@ -180,7 +168,6 @@ class _Builder:
         return database.finish(self._draft, str(self._digest), self.counts)
 
     def _put(self, entity: WikidataEntity, noun: str, statement: str, row: tuple[object, ...]) -> bool:
-        """Adds a row; returns whether it is new."""
         is_new = self._draft.execute(statement, row).rowcount == 1
         if is_new:
             self._digest.add((noun, entity))
@@ -253,7 +240,6 @@ class _Server:
         self._url = url
 
     def entities(self, key: str, values: Sequence[str], props: str) -> Iterator[EntityJson]:
-        """The entities with these ids or titles."""
         for start in range(0, len(values), MOST_ENTITIES):
             parameters = {key: "|".join(values[start : start + MOST_ENTITIES]), "props": props} | _PARAMETERS
             entities = self._answer(parameters | ({"sites": SITE} if key == "titles" else {}))
@@ -275,7 +261,6 @@ class _Server:
 
 
 def _referred(entities: Sequence[EntityJson], url: str) -> list[str]:
-    """The ids of all entities that the dated statements mention."""
     items = filter(None, (entity(json, url) for json in entities))
     statements = [statement for item in items for statement in item.statements]
     properties = {f"P{statement.property}" for statement in statements}

@@ -242,7 +242,6 @@ def _value(snak: _Snak) -> tuple[ValueKind, int | None, str] | None:
 
 
 def _time_among(qualifiers: list[_Snak] | None) -> str | None:
-    """The first of the qualifiers that has a time."""
     return next(filter(None, map(_time, qualifiers)), None) if qualifiers else None
 
 

@@ -20,7 +20,7 @@ from msgspec import Struct
 from cotrail.common.toml_files import read_toml
 from cotrail.core.ports.retriever import Sentence, ranked
 from cotrail.core.questions import Hit
-from cotrail.engines.knowledge.database import Database
+from cotrail.engines.knowledge.database import BuiltSource, Database
 from cotrail.engines.knowledge.wikidata.entities import normalized_name
 from cotrail.engines.knowledge.words import LISTS, STOP_WORDS, capitalized, content, runs, words
 
@@ -177,9 +177,6 @@ def _may_name(run: Sequence[str]) -> bool:
     return any(word not in STOP_WORDS | _CALENDAR and not _NUMBER.fullmatch(word) for word in lowered)
 
 
-VERSION = 1
-"""Version of the look-up; another version finds other sentences."""
-
 # A statement whose entities have no labels can't be said.
 _DATED = """
 SELECT item, property, number, subject.label, properties.label, kind = 'time',
@@ -196,16 +193,10 @@ WHERE item IN (SELECT value FROM json_each(?))
 """
 
 
-class Wikidata:
+class Wikidata(BuiltSource):
     """Dated statements on the entities that a sentence names."""
 
-    def __init__(self, folder: Path) -> None:
-        self._database = Database(folder)
-
-    @property
-    def revision(self) -> str:
-        """The version of the look-up, and the digest of the database."""
-        return f"wikidata-{VERSION}:{self._database.about.digest}"
+    name = "wikidata"
 
     def lookup(self, text: str, other: str) -> tuple[Hit, ...]:  # noqa: ARG002 - a source of one text
         """A sentence for each dated statement; the score is its cosine similarity with the text as sets of words."""
@@ -216,13 +207,9 @@ class Wikidata:
 
 def _sentence(question_words: frozenset[str], statement: DatedStatement) -> Sentence:
     text = sentence(statement)
+    own = content(text)
     return Sentence(
         id=f"wikidata:Q{statement.item}#P{statement.property}/{statement.number}",
         text=text,
-        score=_likeness(question_words, content(text)),
+        score=len(own & question_words) / math.sqrt(len(own) * len(question_words)) if own and question_words else 0.0,
     )
-
-
-def _likeness(one: frozenset[str], other: frozenset[str]) -> float:
-    """The cosine similarity of two sets of words."""
-    return len(one & other) / math.sqrt(len(one) * len(other)) if one and other else 0.0

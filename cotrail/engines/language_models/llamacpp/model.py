@@ -22,6 +22,7 @@ from cotrail.engines.language_models.llamacpp.server import LlamaCppStream, Serv
 from cotrail.engines.language_models.model_files import gguf_metadata, gguf_template
 from cotrail.engines.language_models.packing import pack
 from cotrail.engines.language_models.result import check_fits, first_tokens, generated, shares
+from cotrail.engines.language_models.stop_conditions import kept_beside_calls
 from cotrail.engines.language_models.thinking import NO_THINKING, Segment, Thinking, control_pattern
 from cotrail.engines.language_models.token_counts import cached_count
 from cotrail.engines.language_models.worker_thoughts import worker_thoughts
@@ -124,10 +125,7 @@ takes far longer than reading a short prompt."""
 
 
 class ChoiceStream(LlamaCppStream):
-    """Takes the probabilities of tokens; the token that is written isn't used.
-
-    tokens: those in question, all different.
-    """
+    """Takes the probabilities of these tokens, all different; the token that is written isn't used."""
 
     def __init__(self, tokens: Sequence[int], interrupted: Callable[[], bool]) -> None:
         super().__init__("line", interrupted)
@@ -220,7 +218,7 @@ class LlamaCppModel:
         )
         self._write(packed, tokens, stream, room if self._thoughts.marks else most, request.sampling)
         # Only where tools were offered: elsewhere what looks like a call is text.
-        text, calls = stream.kept_beside_calls() if packed.tools else (stream.kept(), ())
+        text, calls = kept_beside_calls(stream.text, stream.until, stream.stop) if packed.tools else (stream.kept(), ())
         thought = self._thoughts.thought(stream.written, has_calls=bool(calls))
         return generated(packed, text, stream.text, stream.counts, *stream.ending, calls, stream.scores, thought)
 

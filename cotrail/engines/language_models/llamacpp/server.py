@@ -14,16 +14,14 @@ from msgspec.structs import replace
 from cotrail.common.optional_packages import not_installed
 from cotrail.common.printable_text import storable
 from cotrail.common.processes import host_cores, usable_cores
-from cotrail.core.calls import Call, split_calls
-from cotrail.core.generation import Ended, Sampling, Until, before_stop
+from cotrail.core.generation import Ended, Sampling, Until
 from cotrail.core.ports.cancellation import Interrupted, Listener
 from cotrail.engines.language_models.grammars import FREE, Grammars, Guide
+from cotrail.engines.language_models.served.request import llama_cpp_sampling
 from cotrail.engines.language_models.stop_conditions import GrowingText, kept, stop_condition, why_ended
 from cotrail.engines.language_models.token_counts import LlamaCppTimings, TokenCounts
 from cotrail.engines.language_models.worker_thoughts import ThinkingText
 from cotrail.errors import InputError, StepError, TransientStepError
-
-# The stream of chunks that llama.cpp writes for one generation.
 
 BAD_REQUEST = 400
 
@@ -124,8 +122,8 @@ class LlamaCppStream:
         """The token counts of the whole generation; what the engine wrote in the model's place isn't in them."""
         counts, before = self.timings.counts, self._counted
         if before:
-            counts = replace(before, generated=before.generated + counts.generated)
-        return replace(counts, thought=self.written.thought_tokens)
+            counts = replace(before, generated_tokens=before.generated_tokens + counts.generated_tokens)
+        return replace(counts, thought_tokens=self.written.thought_tokens)
 
     def go_on(self) -> None:
         """Prepares for the rest behind a pause, closing a thought that takes too long in the model's place."""
@@ -154,11 +152,6 @@ class LlamaCppStream:
     def kept(self) -> str:
         """The part of the text that the step asked for."""
         return kept(self.text, self.until, self.stop)
-
-    def kept_beside_calls(self) -> tuple[str, tuple[Call, ...]]:
-        """What the step asked for outside of calls of tools, and the calls."""
-        outside, calls = split_calls(before_stop(self.text, self.stop)[0])
-        return kept(outside, self.until), calls
 
     @property
     def ending(self) -> tuple[Ended, str]:
@@ -206,7 +199,10 @@ class Server:
         request = {
             "prompt": prompt,
             "n_predict": max_tokens,
-            **self._sampling(sampling),
+            **llama_cpp_sampling(sampling, self._context),
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "seed": sampling.seed,
             "stream": True,
             # Chunks while the prompt is read, so that the callback can interrupt there too.
             "return_progress": True,
@@ -238,22 +234,6 @@ class Server:
     def restore(self, descriptor: int) -> int:
         """Restores the first slot's state from an open file, bit for bit; returns its tokens' number, 0 on failure."""
         return self._move("restore", descriptor, "n_restored")
-
-    def _sampling(self, sampling: Sampling) -> dict[str, Any]:
-        # By default llama.cpp also applies top-k, min-p and others, which change the distribution. The order is that of
-        # transformers and of OpenAI's servers.
-        fields: dict[str, Any] = {"samplers": ["temperature"], "temperature": sampling.temperature}
-        if sampling.repetition_penalty != 1.0:
-            fields["samplers"].insert(0, "penalties")
-            # The whole prompt and text count, not the last 64 tokens.
-            fields |= {"repeat_penalty": sampling.repetition_penalty, "repeat_last_n": self._context}
-        if sampling.top_k:
-            fields["samplers"].append("top_k")
-            fields["top_k"] = sampling.top_k
-        if sampling.top_p != 1.0:
-            fields["samplers"].append("top_p")
-            fields["top_p"] = sampling.top_p
-        return fields | {"seed": sampling.seed}
 
     # Failing to save or restore costs time only, as the tokens can be read again.
     def _move(self, action: str, descriptor: int, count: str) -> int:

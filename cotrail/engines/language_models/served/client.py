@@ -19,7 +19,7 @@ from cotrail.common.text_files import MAX_RECORD_BYTES, MIB, shown_size
 from cotrail.engines.language_models.served import refusals
 from cotrail.engines.language_models.served.pacing import allows_nothing, pause_asked
 from cotrail.engines.language_models.served.protocols.delta import Refused
-from cotrail.engines.language_models.served.tokenizer import Tokenized
+from cotrail.engines.language_models.token_counts import Tokenized
 from cotrail.engines.server_address import ServerAddress, key_in
 from cotrail.errors import (
     BlockedError,
@@ -192,9 +192,7 @@ class ServerClient:
                     if event.data and stream.take(event.data):
                         return
             except Refused as refused:
-                raise self.refusal(
-                    refused.status, refusals.Reported(refused.message, refused.kinds, pause=refused.pause)
-                ) from None
+                raise self._refused(refused) from None
         try:
             stream.check()
         except TransientStepError as error:
@@ -205,9 +203,7 @@ class ServerClient:
         try:
             stream.take_whole(msgspec.json.decode(content, type=dict[str, Any]))
         except Refused as refused:
-            raise self.refusal(
-                refused.status, refusals.Reported(refused.message, refused.kinds, pause=refused.pause)
-            ) from None
+            raise self._refused(refused) from None
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise TransientStepError(f"the server's answer can't be read: {error}") from None
 
@@ -299,6 +295,9 @@ class ServerClient:
         if self._witness:
             self._witness.refused(status, hidden)
         return refusals.step_error(self._endpoint, status, hidden, pause_asked(headers))
+
+    def _refused(self, refused: Refused) -> CotrailError:
+        return self.refusal(refused.status, refusals.Reported(refused.message, refused.kinds, pause=refused.pause))
 
     def _said(self, message: str) -> str:
         """A server's message, without the secrets that it may repeat."""

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from contextlib import aclosing
+from functools import partial
 from threading import Event, Thread
 from typing import Any, Protocol, TypeVar
 
@@ -60,6 +61,11 @@ class EventLoopThread:
             self._running.discard(future)
             del future  # else future, error and traceback would keep each other alive, and all that the frames hold
 
+    def sleep(self, seconds: float, cancellation: Cancellation | None = None) -> None:
+        """Waits; raises as `run` does."""
+        if seconds > 0:
+            self.run(partial(asyncio.sleep, seconds), cancellation)
+
     def interrupt(self) -> None:
         """Cancels every coroutine, now and from now on."""
         self._interrupted.set()
@@ -85,9 +91,6 @@ async def _serve(resource: Closable, started: Future[_Loop]) -> None:
     async with aclosing(resource):
         started.set_result(_Loop(asyncio.get_running_loop(), ended))
         await ended.wait()
-
-
-# Calls of tools, put together from the pieces in which a server writes them.
 
 
 class Function(Struct, frozen=True):

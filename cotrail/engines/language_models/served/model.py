@@ -1,6 +1,5 @@
 """Adapter of the port: packs prompts, and has a server continue them."""
 
-import asyncio
 from collections.abc import Sequence
 from functools import partial
 from http import HTTPStatus
@@ -10,8 +9,8 @@ from weakref import finalize
 import msgspec
 from msgspec.structs import replace
 
-from cotrail.core.calls import Call, split_calls
-from cotrail.core.generation import Capability, Sampling, before_stop
+from cotrail.core.calls import Call
+from cotrail.core.generation import Capability, Sampling
 from cotrail.core.ports.batches import BatchAnswer, UnusableAnswer
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest
@@ -37,11 +36,10 @@ from cotrail.engines.language_models.served.protocols.protocol import WireProtoc
 from cotrail.engines.language_models.served.refusals import reported_in
 from cotrail.engines.language_models.served.request import Order, tokenizer_request
 from cotrail.engines.language_models.served.stream import ServerStream, check_marks, counted, thought_of
-from cotrail.engines.language_models.served.tokenizer import Counter, Dialect, Tokenized
-from cotrail.engines.language_models.stop_conditions import kept
+from cotrail.engines.language_models.stop_conditions import kept_beside_calls
 from cotrail.engines.language_models.thinking import Thinking, begins_inside
 from cotrail.engines.language_models.thoughts import ThoughtSplitter
-from cotrail.engines.language_models.token_counts import TokenCounts
+from cotrail.engines.language_models.token_counts import Counter, Dialect, TokenCounts, Tokenized
 from cotrail.engines.model_folders import model_identity
 from cotrail.errors import BlockedError, CotrailError, StepError
 
@@ -157,17 +155,13 @@ class ServedModel:
             self._complete(body, stream, cancellation)
             return stream
 
-        stream, reserved = pacing.send(need, partial(self._sleep, cancellation), sent)
+        stream, reserved = pacing.send(need, partial(self._event_loop.sleep, cancellation=cancellation), sent)
         result = self._result(order, request, stream)
         # Anthropic's limits leave out what was read from its cache.
         uncounted = result.cached_prompt_tokens if self._endpoint.api == "anthropic" else 0
         used = Need(input_tokens=result.prompt_tokens - uncounted, output_tokens=result.generated_tokens)
         pacing.settle(need, reserved, used)
         return result
-
-    def _sleep(self, cancellation: Cancellation | None, seconds: float) -> None:
-        if seconds > 0:
-            self._event_loop.run(partial(asyncio.sleep, seconds), cancellation)
 
     def _order(self, request: GenerationRequest, *, streams: bool = True) -> Order:
         """The request with its prompt packed, and with the tokens of thoughts."""
@@ -212,7 +206,10 @@ class ServedModel:
         self._seen_whole = self._seen_whole or not stream.was_cut
         text, calls = self._with_calls(request, stream)
         counts = stream.counts or TokenCounts(
-            prompt=self._tokens(order.prompt), cached=0, generated=stream.pieces, estimated=True
+            prompt_tokens=self._tokens(order.prompt),
+            cached_prompt_tokens=0,
+            generated_tokens=stream.pieces,
+            estimated=True,
         )
         counts = counted(stream, counts)
         result = generated(
@@ -265,8 +262,7 @@ class ServedModel:
         """What the step asked for outside of calls of tools, and the calls."""
         if self._template is None or not request.prompt.tools:
             return stream.kept(), stream.calls
-        outside, calls = split_calls(before_stop(stream.text, request.stop)[0])
-        return kept(outside, request.until), calls
+        return kept_beside_calls(stream.text, request.until, request.stop)
 
     def _tokens(self, prompt: Prompt) -> int:
         """The tokens of a prompt; for those of a chat's messages it is an estimate, since they count as JSON."""
@@ -279,7 +275,6 @@ class ServedModel:
         return cut_controls(prompt.render()) if self._template is None else self._template.pieces(prompt)
 
     def _text(self, prompt: Prompt) -> str | list[int]:
-        """The prompt of a completion."""
         pieces = self._pieces(prompt)
         tokens = self._counter.tokens(pieces) if len(pieces) > 1 else None
         return BREAK.join(pieces) if tokens is None else tokens

@@ -7,10 +7,14 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from pathlib import Path
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from msgspec.structs import asdict
 
 from cotrail.common.humanize import duration
+from cotrail.common.toml_files import read_toml
 from cotrail.core.ports.rate_limiter import DIMENSIONS, OUTDATED, Dimension, Limits, Need, RateLimiter
 from cotrail.engines.language_models.served.refusals import ATTEMPTS, LONGEST_PAUSE
 from cotrail.engines.server_address import ServerAddress
@@ -21,22 +25,8 @@ from cotrail.errors import BusyError
 MOST_A_MINUTE = 1e9
 """The highest limit that a header is believed."""
 
-LEAST_A_MINUTE: Mapping[Dimension, float] = {
-    "requests": 1.0,
-    "input_tokens": 100.0,
-    "output_tokens": 100.0,
-    "tokens": 100.0,
-}
-"""The lowest limits that a header is believed: by lower ones a single request would hold up all others for hours."""
-
-_NAMES: Mapping[str, Dimension] = {
-    "requests": "requests",
-    "req-minute": "requests",  # Mistral's
-    "tokens": "tokens",
-    "tokens-minute": "tokens",
-    "input-tokens": "input_tokens",
-    "output-tokens": "output_tokens",
-}
+_NAMES: Mapping[str, Any] = read_toml(Path(__file__).with_name("names.toml"))
+_LIMITS: Mapping[str, Dimension] = _NAMES["limits"]
 
 _PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)")
 _DURATION = re.compile(rf"(?:{_PART.pattern}){{1,5}}")
@@ -46,10 +36,10 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 def told_limits(headers: Mapping[str, str]) -> Limits:
     """The limits a minute that a response's headers tell, in their lower-case names; 0 for what they don't."""
     lowest: dict[str, float] = {}
-    for name, dimension in _NAMES.items():
+    for name, dimension in _LIMITS.items():
         found = (headers.get(f"x-ratelimit-limit-{name}"), headers.get(f"anthropic-ratelimit-{name}-limit"))
         values = [value for text in found if (value := _number(text)) is not None]
-        values = [value for value in values if LEAST_A_MINUTE[dimension] <= value <= MOST_A_MINUTE]
+        values = [value for value in values if _NAMES["least_a_minute"][dimension] <= value <= MOST_A_MINUTE]
         if values:
             lowest[dimension] = min([*values, *([lowest[dimension]] if dimension in lowest else [])])
     return Limits(**{dimension: lowest.get(dimension, 0.0) for dimension in DIMENSIONS})
@@ -73,7 +63,7 @@ def pause_asked(headers: Mapping[str, str]) -> float | None:
         return min(seconds, LONGEST_PAUSE)
     resets = [
         reset
-        for name in _NAMES
+        for name in _LIMITS
         if _number(_either(headers, name, "remaining")) == 0
         if (reset := _reset(headers, name))
     ]
@@ -87,13 +77,13 @@ def seconds_to_wait(value: str | None) -> float | None:
     try:
         seconds = float(value)
     except ValueError:
-        return _seconds_until(value)
+        return _seconds_until(value, parsedate_to_datetime)
     return max(seconds, 0.0) if math.isfinite(seconds) else None
 
 
-def _seconds_until(date: str) -> float | None:
+def _seconds_until(date: str, read: Callable[[str], datetime]) -> float | None:
     try:
-        when = parsedate_to_datetime(date)
+        when = read(date)
     except (ValueError, OverflowError):
         return None
     return max((when.replace(tzinfo=when.tzinfo or UTC) - datetime.now(UTC)).total_seconds(), 0.0)
@@ -110,11 +100,7 @@ def _reset(headers: Mapping[str, str], name: str) -> float | None:
         return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
     if (seconds := _number(text)) is not None:
         return seconds
-    try:
-        when = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return max(0.0, (when.replace(tzinfo=when.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
+    return _seconds_until(text, datetime.fromisoformat)
 
 
 def _number(text: str | None) -> float | None:
@@ -129,8 +115,6 @@ def _number(text: str | None) -> float | None:
 Done = TypeVar("Done")
 
 logger = logging.getLogger(__name__)
-
-# Requests at the pace of these limits.
 
 LONGEST_WAIT = 4.0
 """Seconds that a step waits for its turn at most; where it takes longer, the step is given back.
@@ -173,12 +157,8 @@ class Pacing:
         self._limiter = limiter
         self._pool = f"{endpoint.account_name}/{endpoint.model}"
         self._name = f"{endpoint.model} ({endpoint.account_name})"
-        set_ = endpoint.limits
-        self._set = Limits(
-            requests=set_.requests or 0.0 if set_ else 0.0,
-            input_tokens=set_.input_tokens or 0.0 if set_ else 0.0,
-            output_tokens=set_.output_tokens or 0.0 if set_ else 0.0,
-        )
+        set_ = asdict(endpoint.limits) if endpoint.limits else {}
+        self._set = Limits(**{name: limit for name, limit in set_.items() if limit is not None})
         self._told = Limits()
         self._shared = 0.0
         self._read, self._written = _Share(), _Share()

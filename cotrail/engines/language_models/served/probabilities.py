@@ -1,7 +1,8 @@
 """Log probabilities of the tokens that a server wrote, and probabilities of continuations from them."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -10,10 +11,8 @@ from msgspec import Struct
 from cotrail.common.printable_text import storable
 from cotrail.engines.language_models.endpoint import Api, Endpoint
 from cotrail.engines.language_models.result import shares
-from cotrail.engines.language_models.served.tokenizer import Dialect
+from cotrail.engines.language_models.token_counts import Dialect
 from cotrail.errors import StepError
-
-# Log probabilities of the tokens that a server wrote.
 
 Scores = Sequence[tuple[str, float]]
 """The text and the log probability of each token."""
@@ -38,10 +37,10 @@ class _TokenScores(Struct, frozen=True):
         return list(zip(self.tokens or (), self.token_logprobs or (), strict=True))
 
 
-def scores_request(api: Api) -> dict[str, Any]:
-    """Fields that a request needs in addition to get the log probability of each token."""
+def scores_request(api: Api, likeliest: int = 1) -> dict[str, Any]:
+    """Fields that a request needs in addition to get the log probabilities of each token and of so many likeliest."""
     # llama.cpp returns none unless it is asked for the likeliest tokens too.
-    return {"logprobs": True, "top_logprobs": 1} if api == "chat" else {"logprobs": 1}
+    return {"logprobs": True, "top_logprobs": likeliest} if api == "chat" else {"logprobs": likeliest}
 
 
 def joined_scores(endpoint: Endpoint, events: Sequence[tuple[str, Any]]) -> tuple[tuple[str, float], ...]:
@@ -55,7 +54,8 @@ def joined_scores(endpoint: Endpoint, events: Sequence[tuple[str, Any]]) -> tupl
     """
     scores: list[tuple[str, float]] = []
     for text, logprobs in events:
-        tokens = _read(endpoint, logprobs)
+        with _in_form(endpoint):
+            tokens = msgspec.convert(logprobs or {}, _TokenScores).scores
         if text and not tokens:
             raise StepError(
                 f"{endpoint.url} returns no log probabilities, which the step asks for: take a server that does, as "
@@ -67,9 +67,10 @@ def joined_scores(endpoint: Endpoint, events: Sequence[tuple[str, Any]]) -> tupl
     return tuple(scores)
 
 
-def _read(endpoint: Endpoint, logprobs: Any) -> Scores:
+@contextmanager
+def _in_form(endpoint: Endpoint) -> Iterator[None]:
     try:
-        return msgspec.convert(logprobs or {}, _TokenScores).scores
+        yield
     except ValueError as error:
         raise StepError(f"{endpoint.url} returns log probabilities that aren't in OpenAI's form: {error}") from error
 
@@ -88,8 +89,6 @@ def _spread(text: str, scores: Scores) -> list[tuple[str, float]]:
     return spread
 
 
-# Probabilities of continuations, from a server's log probabilities.
-
 LIKELIEST: dict[Api, dict[Dialect, int]] = {
     "completions": {"openai": 5, "llama.cpp": 1000, "vllm": 20},
     "chat": {"openai": 20, "llama.cpp": 1000, "vllm": 20},
@@ -97,13 +96,8 @@ LIKELIEST: dict[Api, dict[Dialect, int]] = {
 """The most tokens whose probabilities a server returns; OpenAI returns no more, nor does vLLM by default."""
 
 
-class _Token(Struct, frozen=True):
-    token: str
-    logprob: float
-
-
 class _Position(Struct, frozen=True):
-    top_logprobs: tuple[_Token, ...] = ()
+    top_logprobs: tuple[_ScoredToken, ...] = ()
 
 
 class _Logprobs(Struct, frozen=True):
@@ -122,8 +116,7 @@ class _Logprobs(Struct, frozen=True):
 
 def probabilities_request(api: Api, dialect: Dialect) -> dict[str, Any]:
     """Fields that a request needs in addition to get the likeliest tokens."""
-    count = LIKELIEST[api][dialect]
-    return {"logprobs": True, "top_logprobs": count} if api == "chat" else {"logprobs": count}
+    return scores_request(api, LIKELIEST[api][dialect])
 
 
 def choice_shares(endpoint: Endpoint, logprobs: Any, choices: Sequence[str]) -> tuple[float, ...]:
@@ -132,10 +125,8 @@ def choice_shares(endpoint: Endpoint, logprobs: Any, choices: Sequence[str]) -> 
     logprobs: what the server returned, None for nothing. Raises StepError where it doesn't name each choice's first
         token.
     """
-    try:
+    with _in_form(endpoint):
         likely = msgspec.convert(logprobs or {}, _Logprobs).first
-    except msgspec.ValidationError as error:
-        raise StepError(f"{endpoint.url} returns log probabilities that aren't in OpenAI's form: {error}") from error
     tokens = [_beginning(likely, choice) for choice in choices]
     for choice, token in zip(choices, tokens, strict=True):
         if token is None or tokens.count(token) > 1:
@@ -144,14 +135,15 @@ def choice_shares(endpoint: Endpoint, logprobs: Any, choices: Sequence[str]) -> 
                 "alone: use a model that cotrail's own workers run, or another entailer"
             )
     highest = max(likely.values())
-    return shares([_weight(likely, token, highest) for token in tokens if token is not None])
+    return shares(
+        [
+            sum(math.exp(logprob - highest) for token, logprob in likely.items() if token.strip() == beginning)
+            for beginning in tokens
+        ]
+    )
 
 
 def _beginning(likely: Mapping[str, float], choice: str) -> str | None:
     """The longest token that a choice begins with, without the space before it, which servers treat differently."""
     tokens = {token.strip() for token in likely} - {""}
     return max((token for token in tokens if choice.strip().startswith(token)), key=len, default=None)
-
-
-def _weight(likely: Mapping[str, float], beginning: str, highest: float) -> float:
-    return sum(math.exp(logprob - highest) for token, logprob in likely.items() if token.strip() == beginning)

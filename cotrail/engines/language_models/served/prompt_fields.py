@@ -14,9 +14,7 @@ from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Demonstrated, Prompt, Role, Span, Text, Turn, quoted_spans
 from cotrail.engines.language_models.chat_template import ChatTemplate
 from cotrail.engines.language_models.endpoint import Api, Continues, Endpoint
-from cotrail.engines.language_models.served.tokenizer import Dialect
-
-# A prompt as a conversation of messages, for the APIs of providers that lay out the rest themselves.
+from cotrail.engines.language_models.token_counts import Dialect
 
 INSTRUCTION = "Continue the text below. Write only what comes next, and repeat nothing of it."
 """Beginning of the only message of a chat about a prompt without roles: a chat model would otherwise answer the whole
@@ -224,10 +222,7 @@ def reserved_tokens(api: Api) -> int:
 
 
 class Template:
-    """The chat template of completions; raises InputError where it is unusable.
-
-    endpoint: its table, which names one.
-    """
+    """The chat template of completions, which the endpoint's table names; raises InputError where it is unusable."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._source, self._bos, self._eos = endpoint.chat_template_source, endpoint.bos, endpoint.eos

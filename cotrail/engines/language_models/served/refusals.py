@@ -76,22 +76,12 @@ MOST_DETAILS = 20
 _SECONDS = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)s")
 
 
-class Details(Struct, frozen=True):
-    """What the details say.
-
-    kinds: the reason, as `API_KEY_INVALID`, and the quotas that are used up; pause: seconds to wait, None if unsaid.
-    """
-
-    kinds: tuple[str, ...] = ()
-    pause: float | None = None
-
-
-def details_of(error: Mapping[str, Any]) -> Details:
-    """The details of an error; none where it has another form."""
+def _details_of(error: Mapping[str, Any]) -> tuple[tuple[str, ...], float | None]:
+    """The reason, as `API_KEY_INVALID`, and the quotas that are used up; and the seconds to wait, None if unsaid."""
     given = error.get("details")
     details = [each for each in given[:MOST_DETAILS] if isinstance(each, Mapping)] if isinstance(given, list) else []
     pauses = [seconds for each in details if (seconds := _seconds(each.get("retryDelay"))) is not None]
-    return Details(kinds=tuple(kind for each in details for kind in _kinds(each)), pause=max(pauses, default=None))
+    return tuple(kind for each in details for kind in _kinds(each)), max(pauses, default=None)
 
 
 def _kinds(detail: Mapping[str, Any]) -> Iterator[str]:
@@ -124,7 +114,6 @@ ATTEMPTS = 3
 available."""
 
 _TOO_LONG = re.compile("context[_ ](?:length|size|window)|exceed_context|maximum context", re.IGNORECASE)
-
 
 _CROWDED = (HTTPStatus.TOO_MANY_REQUESTS, OVERLOADED)
 """Statuses of a server that isn't away, but takes no further requests of this account's."""
@@ -261,10 +250,10 @@ def reported_of(content: Any) -> Reported:
         content = content[0]
     error = content.get("error", content) if isinstance(content, Mapping) else content
     fields = error if isinstance(error, Mapping) else {}
-    details = details_of(fields)
+    further, pause = _details_of(fields)
     kinds = tuple(str(fields[name]) for name in ("code", "type", "status") if fields.get(name))
     param = str(fields.get("param") or "") or located(content)
-    return Reported(error_message(content), (*kinds, *details.kinds), param, details.pause)
+    return Reported(error_message(content), (*kinds, *further), param, pause)
 
 
 def error_message(content: Any) -> str:

@@ -9,8 +9,8 @@ from cotrail.core.generation import Sampling
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.prompts import Prompt
 from cotrail.engines.language_models.endpoint import Endpoint
-from cotrail.engines.language_models.served.tokenizer import Dialect
 from cotrail.engines.language_models.stop_conditions import STOP_STRINGS
+from cotrail.engines.language_models.token_counts import Dialect
 from cotrail.errors import BlockedError
 
 _DIALECTS: dict[Dialect, dict[str, Any]] = {
@@ -103,7 +103,6 @@ def _streaming(order: Order) -> dict[str, Any]:
 
 
 def _thinking(endpoint: Endpoint, dialect: Dialect) -> dict[str, Any]:
-    """How much the model is to think."""
     fields: dict[str, Any] = {"chat_template_kwargs": endpoint.template} if endpoint.template else {}
     if endpoint.effort:
         fields["reasoning_effort"] = endpoint.effort
@@ -119,7 +118,7 @@ def _unusual(endpoint: Endpoint, dialect: Dialect, sampling: Sampling) -> dict[s
         case "vllm":
             return ({"top_k": top_k} if top_k else {}) | {"repetition_penalty": penalty}
         case "llama.cpp":
-            return _llama_cpp_sampling(endpoint, sampling)
+            return llama_cpp_sampling(sampling, endpoint.context)
     if top_k or penalty != 1:
         raise BlockedError(
             f"{endpoint.url} speaks OpenAI's protocol alone, which has no top_k and no repetition penalty: take a "
@@ -129,12 +128,12 @@ def _unusual(endpoint: Endpoint, dialect: Dialect, sampling: Sampling) -> dict[s
     return {}
 
 
-def _llama_cpp_sampling(endpoint: Endpoint, sampling: Sampling) -> dict[str, Any]:
-    """Samplers in the order of the other engines, which isn't llama.cpp's own."""
+def llama_cpp_sampling(sampling: Sampling, context: int) -> dict[str, Any]:
+    """Samplers in the order of the other engines, which isn't llama.cpp's own; by default it applies others too."""
     top_k, top_p, penalty = sampling.top_k, sampling.top_p, sampling.repetition_penalty
     wanted = {"penalties": penalty != 1, "temperature": True, "top_k": bool(top_k), "top_p": top_p < 1}
     fields: dict[str, Any] = {"samplers": [sampler for sampler, is_wanted in wanted.items() if is_wanted]}
     if top_k:
         fields["top_k"] = top_k
     # The penalty is for all tokens that have occurred, and not for the last 64 alone.
-    return fields | ({"repeat_penalty": penalty, "repeat_last_n": endpoint.context} if penalty != 1 else {})
+    return fields | ({"repeat_penalty": penalty, "repeat_last_n": context} if penalty != 1 else {})

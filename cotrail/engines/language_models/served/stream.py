@@ -259,10 +259,12 @@ def counted(stream: ServerStream, counts: TokenCounts) -> TokenCounts:
     nothing of how many tokens the thought took.
     """
     thought = len(stream.thoughts)
-    if counts.thought or not thought or (not stream.between_marks and stream.reader.thoughts_are != "whole"):
+    if counts.thought_tokens or not thought or (not stream.between_marks and stream.reader.thoughts_are != "whole"):
         return counts
     others = len(stream.text_read) + sum(len(call.name) + len(call.arguments) for call in stream.calls)
-    return replace(counts, thought=counts.generated * thought // (thought + others), thought_estimated=True)
+    return replace(
+        counts, thought_tokens=counts.generated_tokens * thought // (thought + others), thought_estimated=True
+    )
 
 
 def _kind(thinking: Thinking, stream: ServerStream, counts: TokenCounts) -> ThoughtsKind:
@@ -270,7 +272,7 @@ def _kind(thinking: Thinking, stream: ServerStream, counts: TokenCounts) -> Thou
         return "whole" if stream.between_marks else stream.reader.thoughts_are
     # All tokens went somewhere, and not into a text.
     lost = not stream.text.strip() and (thinking.thinks == "hidden" or stream.ending()[0] == "length")
-    return "hidden" if counts.thought or lost else ""
+    return "hidden" if counts.thought_tokens or lost else ""
 
 
 def check_marks(endpoint: Endpoint, text: str, result: Generated) -> None:

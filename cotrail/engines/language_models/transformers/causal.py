@@ -20,7 +20,14 @@ from msgspec import Struct
 from cotrail.core.ports.language_model import Profile
 from cotrail.engines.device_memory import halving, no_room
 from cotrail.engines.language_models.transformers import kv_cache
-from cotrail.engines.language_models.transformers.kv_cache import ALIGNED, RowCache, View, cached, layer_shapes
+from cotrail.engines.language_models.transformers.kv_cache import (
+    ALIGNED,
+    RowCache,
+    View,
+    cached,
+    fitting_rows,
+    layer_shapes,
+)
 from cotrail.engines.language_models.transformers.request import Request
 from cotrail.engines.language_models.transformers.scheduler import (
     DETERMINISTIC_CHUNK_TOKENS,
@@ -29,8 +36,6 @@ from cotrail.engines.language_models.transformers.scheduler import (
     Slots,
 )
 from cotrail.errors import InputError
-
-# Input tensors of one forward pass of continuous batching.
 
 MOST_WASTE = 1.25
 """The most rows a pass may have, as a multiple of those needed, so that they are adjacent and needn't be copied."""
@@ -325,9 +330,6 @@ def _cache(model: Any, rows: int, context: int) -> tuple[RowCache, int]:
     like: torch.Tensor = next(model.parameters())
     if like.is_cuda:
         # Once the weights are loaded, what is left is for the cache and for the activations of a pass.
-        free, _ = torch.cuda.mem_get_info(like.device)
         row = sum(shape.numbers for shape in shapes) * context * like.element_size()
-        rows = min(rows, int(free * MEMORY_SHARE) // row)
-    if rows < 1:
-        raise InputError(f"the GPU has no room for {context} tokens along with the model: set a shorter context")
+        rows = min(rows, fitting_rows(like.device, row, MEMORY_SHARE, context))
     return RowCache(shapes, rows, context, like), rows

@@ -67,12 +67,11 @@ class View(Struct, frozen=True):
     position: torch.Tensor
 
 
-class RowLayer(CacheLayerMixin):  # type: ignore[misc, no-untyped-call, unused-ignore]
+class AllocatedLayer(CacheLayerMixin):  # type: ignore[misc, no-untyped-call, unused-ignore]
     """The keys and values of one layer, as rows x heads x tokens x size."""
 
     keys: torch.Tensor
     values: torch.Tensor
-    view: View
 
     def __init__(self, keys: torch.Tensor, values: torch.Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
@@ -81,6 +80,12 @@ class RowLayer(CacheLayerMixin):  # type: ignore[misc, no-untyped-call, unused-i
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
         """Does nothing: everything is allocated from the start."""
+
+
+class RowLayer(AllocatedLayer):
+    """A layer of which a pass writes and sees what its view says."""
+
+    view: View
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
@@ -167,6 +172,14 @@ def layer_shapes(model: Any, context: int) -> list[Shape]:
             "or use a GGUF of it with llama.cpp"
         )
     return [Shape(layer.keys.shape[1], layer.keys.shape[3], layer.values.shape[3]) for layer in cache.layers]
+
+
+def fitting_rows(device: torch.device, row: int, share: float, context: int) -> int:
+    """How many rows of so many bytes fit into this share of a GPU's free memory; raises InputError where none does."""
+    free, _ = torch.cuda.mem_get_info(device)
+    if (rows := int(free * share) // row) < 1:
+        raise InputError(f"the GPU has no room for {context} tokens along with the model: set a shorter context")
+    return rows
 
 
 def cached(model: Any, cache: Any) -> dict[str, Any]:

@@ -16,8 +16,7 @@ from msgspec import Struct
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 from transformers.utils import logging
 
-from cotrail.core.calls import Call, split_calls
-from cotrail.core.generation import Sampling, before_stop
+from cotrail.core.generation import Sampling
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.ports.language_model import GenerationRequest, Profile
 from cotrail.core.prompts import Prompt
@@ -27,7 +26,7 @@ from cotrail.engines.language_models.grammars import Grammars, Guide, grammars
 from cotrail.engines.language_models.model_files import template_source
 from cotrail.engines.language_models.packing import output_tokens, pack
 from cotrail.engines.language_models.result import check_fits, first_tokens, generated
-from cotrail.engines.language_models.stop_conditions import kept
+from cotrail.engines.language_models.stop_conditions import kept_beside_calls
 from cotrail.engines.language_models.thinking import NO_THINKING, Segment, Thinking
 from cotrail.engines.language_models.token_counts import TokenCounts, cached_count
 from cotrail.engines.language_models.transformers.request import ChoiceScorer, Request
@@ -125,14 +124,16 @@ class TransformersModel:
         self._scheduler.submit(scheduled)
         scheduled.future.result()
         tokens = TokenCounts(
-            prompt=len(scheduled.tokens),
-            cached=scheduled.cached,
-            generated=len(scheduled.written) - scheduled.forced,
-            thought=scheduled.thinking.thought_tokens,
-            drafted=scheduled.drafted,
-            accepted=scheduled.accepted,
+            prompt_tokens=len(scheduled.tokens),
+            cached_prompt_tokens=scheduled.cached,
+            generated_tokens=len(scheduled.written) - scheduled.forced,
+            thought_tokens=scheduled.thinking.thought_tokens,
+            drafted_tokens=scheduled.drafted,
+            accepted_tokens=scheduled.accepted,
         )
-        text, calls = _with_calls(scheduled) if packed.tools else (scheduled.kept, ())
+        text, calls = (
+            kept_beside_calls(scheduled.text, scheduled.until, scheduled.stop) if packed.tools else (scheduled.kept, ())
+        )
         thought = self._thoughts.thought(scheduled.thinking, has_calls=bool(calls))
         return generated(packed, text, scheduled.text, tokens, *scheduled.ending, calls, scheduled.scores, thought)
 
@@ -159,8 +160,8 @@ class TransformersModel:
 
     def _encode(self, prompt: Prompt) -> list[int]:
         if not prompt.has_roles:
-            return self._vocabulary.encode_plain(divided(prompt.turns[0], self._vocabulary.control))
-        return self._vocabulary.encode_conversation(self._laid_out(prompt))
+            return self._vocabulary.encode_segments(divided(prompt.turns[0], self._vocabulary.control), special=True)
+        return self._vocabulary.encode_segments(self._laid_out(prompt), special=False)
 
     def _shown_for(self, packed: Prompt, stop: Iterable[str]) -> list[str]:
         """The control tokens that are a part of the text; one that ends it never is."""
@@ -211,12 +212,6 @@ def _thoughts(loaded: Loaded, thinking: Thinking, context: int) -> WorkerThought
     if loaded.encoder_decoder:
         return WorkerThoughts()
     return worker_thoughts(thinking, context, loaded.template_source, loaded.vocabulary.own_tokens)
-
-
-def _with_calls(request: Request) -> tuple[str, tuple[Call, ...]]:
-    """What the step asked for outside of calls of tools, and the calls."""
-    outside, calls = split_calls(before_stop(request.text, request.stop)[0])
-    return kept(outside, request.until), calls
 
 
 def _runner(loaded: Loaded, profile: Profile, slots: int, context: int) -> ModelRunner:

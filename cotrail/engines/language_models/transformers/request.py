@@ -17,8 +17,6 @@ from cotrail.engines.language_models.stop_conditions import kept, stop_condition
 from cotrail.engines.language_models.transformers.vocabulary import Vocabulary
 from cotrail.engines.language_models.worker_thoughts import ThinkingText
 
-# Sampling of the next token.
-
 
 class Constraint(Protocol):
     """Which tokens may come next in a text."""

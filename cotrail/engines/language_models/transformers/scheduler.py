@@ -86,7 +86,6 @@ class Scheduler:
             request.fail(Interrupted())
 
     def _cut_off(self) -> None:
-        """Ends the requests that were cancelled."""
         with self._changed:
             waiting = [request for request in self._waiting if request.cancelled]
             for request in waiting:
@@ -181,10 +180,7 @@ class Slot:
 
 
 class Slots:
-    """The rows of a cache.
-
-    grain: prefixes are reused in multiples of this many tokens.
-    """
+    """The rows of a cache; grain: prefixes are reused in multiples of this many tokens."""
 
     def __init__(self, cache: RowCache, rows: int, grain: int) -> None:
         self._cache = cache

@@ -17,12 +17,12 @@ from typing import Any
 import torch
 from msgspec import Struct
 from transformers import DynamicCache, EncoderDecoderCache
-from transformers.cache_utils import Cache, CacheLayerMixin
+from transformers.cache_utils import Cache
 from transformers.modeling_outputs import BaseModelOutput
 
 from cotrail.core.ports.language_model import Profile
 from cotrail.engines.device_memory import halving, no_room
-from cotrail.engines.language_models.transformers.kv_cache import cached
+from cotrail.engines.language_models.transformers.kv_cache import AllocatedLayer, cached, fitting_rows
 from cotrail.engines.language_models.transformers.request import Request, next_tokens
 from cotrail.errors import InputError
 
@@ -30,24 +30,16 @@ COLUMNS = 256
 """Columns that are allocated at a time."""
 
 
-class WindowLayer(CacheLayerMixin):  # type: ignore[misc, no-untyped-call, unused-ignore]
-    """One layer's keys and values, as rows x heads x tokens x size, of which a pass sees a window."""
-
-    keys: torch.Tensor
-    values: torch.Tensor
+class WindowLayer(AllocatedLayer):
+    """A layer of which a pass sees a window."""
 
     def __init__(self, keys: torch.Tensor, values: torch.Tensor) -> None:
-        super().__init__()  # type: ignore[no-untyped-call, unused-ignore]
+        super().__init__(keys, values)
         self.kept = [keys, values]
-        self.keys, self.values = keys, values
-        self.is_initialized = True
 
     def show(self, rows: slice, tokens: slice) -> None:
         """Sets the window that the next pass sees."""
         self.keys, self.values = (states[rows, :, tokens] for states in self.kept)
-
-    def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
-        """Does nothing: everything is allocated from the start."""
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *_: Any, **__: Any
@@ -70,10 +62,7 @@ class WindowLayer(CacheLayerMixin):  # type: ignore[misc, no-untyped-call, unuse
 
 
 class Seq2SeqCache:
-    """Cache of `rows` texts for prompts of up to `context` tokens.
-
-    used: the number of columns that the texts take so far.
-    """
+    """Cache of `rows` texts for prompts of up to `context` tokens; used: the columns that texts take so far."""
 
     def __init__(self, model: Any, rows: int, context: int) -> None:
         like = next(model.parameters())
@@ -246,7 +235,6 @@ class Seq2SeqRunner:
             self._rows.append(CacheRow(request, first, done=request.take(token, scores)))
 
     def _write(self) -> None:
-        """Writes a further token of each text."""
         if self._decoded.full:
             # Columns before the first one of any text are seen by none; dropping them keeps the cache from growing.
             self._decoded.begin_at(shift := min(row.first for row in self._rows))
@@ -332,8 +320,4 @@ def _rows(model: Any, slots: int, context: int) -> int:
     """The number of rows: `slots`, or as many as fit a GPU's memory."""
     if model.device.type != "cuda":
         return slots
-    free, _ = torch.cuda.mem_get_info(model.device)
-    rows = int(free * MEMORY_SHARE) // bytes_a_row(model, context)
-    if rows < 1:
-        raise InputError(f"the GPU has no room for {context} tokens along with the model: set a shorter context")
-    return min(slots, rows)
+    return min(slots, fitting_rows(model.device, bytes_a_row(model, context), MEMORY_SHARE, context))

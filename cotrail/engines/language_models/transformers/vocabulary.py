@@ -54,19 +54,12 @@ class Vocabulary:
             return self._ids(self._quoting, storable(text), special=special)
         return self._ids(self._tokenizer, text, special=special)
 
-    def encode_plain(self, segments: Sequence[Segment]) -> list[int]:
-        """The tokens of a prompt of plain text."""
-        return self._encode_segments(segments, special=True)
-
     def ends_text(self, control: str) -> bool:
         """Return whether this control token ends a text."""
         return self._numbers[control] in self.ends
 
-    def encode_conversation(self, segments: Sequence[Segment]) -> list[int]:
-        """The tokens of a conversation as its template lays it out, which includes control tokens."""
-        return self._encode_segments(segments, special=False)
-
-    def _encode_segments(self, segments: Sequence[Segment], *, special: bool) -> list[int]:
+    def encode_segments(self, segments: Sequence[Segment], *, special: bool) -> list[int]:
+        """The tokens of a prompt; special: as in `encode`, False for a conversation, whose template lays them out."""
         if not any(segment.plain for segment in segments):
             return self._ids(self._tokenizer, "".join(segment.text for segment in segments), special=special)
         text = "".join(

@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 
 from cotrail.core.questions import FiledParagraph, Paragraph
 from cotrail.engines.retrieval.elasticsearch.client import BUSY_STATUSES, BusyError, ElasticsearchClient, Fault
-from cotrail.engines.retrieval.elasticsearch.index import indexes, remove, with_manifest
+from cotrail.engines.retrieval.elasticsearch.index import Counted, indexes, remove
 from cotrail.engines.retrieval.engine import CountCallback, ServerEngine, server_engine
 from cotrail.engines.retrieval.manifest import IndexManifest, Revision, installed
 from cotrail.engines.retrieval.search_server import FieldKinds, check_fields
@@ -70,10 +70,6 @@ class _Version(Struct, frozen=True):
 
 class _Product(Struct, frozen=True):
     version: _Version
-
-
-class _Counted(Struct, frozen=True):
-    count: int
 
 
 class Documents(Struct, frozen=True, kw_only=True):
@@ -237,10 +233,10 @@ def _finish(client: ElasticsearchClient, index: str, manifest: IndexManifest, co
         attempts=BULK_ATTEMPTS,
     )
     client.ask(lambda api: api.indices.refresh(index=index), seconds=BULK_SECONDS)
-    count = client.ask(lambda api: api.count(index=index), _Counted).count
+    count = client.ask(lambda api: api.count(index=index), Counted).count
     if count != manifest.paragraphs:
         raise CorpusError(f"of {manifest.paragraphs:,} paragraphs the search server has {count:,}; index them again")
-    client.ask(lambda api: api.indices.put_mapping(index=index, meta=with_manifest(manifest)))
+    client.ask(lambda api: api.indices.put_mapping(index=index, meta={"cotrail": msgspec.to_builtins(manifest)}))
     # None restores the server's default.
     whole = copies | {"refresh_interval": None, "blocks.write": True}
     client.ask(lambda api: api.indices.put_settings(index=index, settings={"index": whole}))

@@ -160,13 +160,8 @@ def _is_searchable(manifest: IndexManifest) -> bool:
     if manifest.engine not in ENGINES:
         return False
     engine = server_engine(manifest.engine)
-    words = manifest.analyzer.partition(EMBEDDED_BY)[0]
+    words = manifest.analyzer.partition(EMBEDDED_BY["dense"])[0]
     return (words, manifest.format) == (engine.ranking.analyzer, engine.format)
-
-
-def with_manifest(manifest: IndexManifest) -> dict[str, Any]:
-    """The metadata of a mapping that holds a manifest."""
-    return {"cotrail": msgspec.to_builtins(manifest)}
 
 
 # Detection of writes to an index, by the sequence numbers that a server gives to all writes to a shard.
@@ -242,7 +237,9 @@ class _Fields(Struct, frozen=True):
     mappings: dict[str, _Field] = {}
 
 
-class _Counted(Struct, frozen=True):
+class Counted(Struct, frozen=True):
+    """How many documents an index has."""
+
     count: int
 
 
@@ -260,7 +257,7 @@ def locate_existing(client: ElasticsearchClient, existing: ExistingIndex) -> Loc
         # Before the count: a write in between then shows as a change of the index.
         numbers = sequence_numbers(client, name, shards)
         definition = _definition(client, name, indexes)
-        count = client.ask(lambda api: api.count(index=name), _Counted).count
+        count = client.ask(lambda api: api.count(index=name), Counted).count
     except MissingError:
         return None
     manifest = IndexManifest(

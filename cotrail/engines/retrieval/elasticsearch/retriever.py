@@ -185,14 +185,6 @@ class ElasticsearchRetriever:
         self._factor: float | None = None
         self._searches: Combiner[QueryBody, _Found] = Combiner(self._search_all)
 
-    @classmethod
-    def opened(
-        cls, client: ElasticsearchClient, locate: Callable[[], Located | None]
-    ) -> "ElasticsearchRetriever | None":
-        """The retriever for the located index; None where there is none."""
-        located = locate()
-        return None if located is None else cls(client, locate, located)
-
     @property
     def manifest(self) -> IndexManifest:
         """The manifest of the index."""

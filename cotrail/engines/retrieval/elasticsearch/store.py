@@ -33,7 +33,7 @@ from cotrail.engines.retrieval.engine import (
     ServerEngine,
     imported,
 )
-from cotrail.engines.retrieval.manifest import IndexManifest, Ranking, checked_name, has_embeddings, unknown
+from cotrail.engines.retrieval.manifest import IndexManifest, Ranking, checked_name, similarity_of, unknown
 from cotrail.engines.retrieval.search_server import SearchServer
 from cotrail.errors import InputError
 
@@ -65,6 +65,11 @@ class ElasticsearchStore:
             raise InputError(f"the corpus {name!r} is an index that search.toml names, and is only read; take another")
         alias = self._prefix + checked_name(name)
         build = partial(build_index, self._client, alias, self._settings, paragraphs, new.progress, new.engine)
+        if "late" in new.settings:
+            raise InputError(
+                "a search server takes no `--late`: add `--engine late` for a corpus in a folder, or leave it out and "
+                "have what BM25 finds reranked (`--rerank NAME --rerank-depth 1000`)"
+            )
         if "model" not in new.settings:
             if others := sorted(new.settings.keys() - {"fields"}):
                 raise InputError(
@@ -87,17 +92,17 @@ class ElasticsearchStore:
     def open(self, name: str) -> Corpus:
         """The corpus of that name; raises UnknownNameError, which lists those there are."""
         retriever = self.by_words(name)
-        if not has_embeddings(retriever.manifest.analyzer):
+        if not similarity_of(retriever.manifest.analyzer):
             return retriever
         corpus: Corpus = imported(VECTORS).hybrid(retriever, self._models)
         return corpus
 
     def by_words(self, name: str) -> ElasticsearchRetriever:
         """The corpus of that name, searched by words; raises UnknownNameError."""
-        retriever = ElasticsearchRetriever.opened(self._client, partial(self._located, checked_name(name)))
-        if retriever is None:
+        locate = partial(self._located, checked_name(name))
+        if (located := locate()) is None:
             raise unknown(name, self.manifests())
-        return retriever
+        return ElasticsearchRetriever(self._client, locate, located)
 
     def manifests(self) -> dict[str, IndexManifest]:
         manifests = {

@@ -191,9 +191,6 @@ def _refuse_unknown(what: str, names: Any, known: Mapping[str, Any], where: str)
         raise ValueError(f"{where}: {nearest.unknown(what, min(unknown), known)}")
 
 
-# The results of a comparison's runs, as its tables need them.
-
-
 class ComparedRun(Struct, frozen=True, kw_only=True):
     """The results of a run.
 

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -10,8 +9,9 @@ from msgspec import Struct
 from cotrail.common import nearest
 from cotrail.common.structs import merged
 from cotrail.core.history import shown_ends
-from cotrail.core.ports.roles import ROLES
+from cotrail.core.ports.encoders import ROLES
 from cotrail.errors import InputError
+from cotrail.evaluation.experiments import sources
 from cotrail.evaluation.experiments.compare.experiment import (
     ComparedCell,
     ComparedRun,
@@ -35,20 +35,9 @@ from cotrail.evaluation.experiments.report_tables import (
     shown_interval,
     summary_of,
 )
-from cotrail.evaluation.experiments.sources import (
-    Layout,
-    Measure,
-    PublishedRow,
-    PublishedTable,
-    Source,
-    dataset_title,
-    fact,
-    filed_sources,
-    printed,
-)
 from cotrail.evaluation.metrics.answer_metrics import METRICS, main_metrics
-from cotrail.evaluation.metrics.question_scores import CAVEAT, LEFT_OVER_CAVEAT
-from cotrail.evaluation.metrics.repeated_scores import REPEATS_CAVEAT, repeated_scores
+from cotrail.evaluation.metrics.question_scores import CAVEAT, LEFT_OVER_CAVEAT, REPEATS_CAVEAT
+from cotrail.evaluation.metrics.repeated_scores import repeated_scores
 from cotrail.systems.parts.prompting import SHORT, short_path
 from cotrail.systems.registry import find_system
 from cotrail.systems.spec import Needs
@@ -76,9 +65,6 @@ DIFFERENCES = (
 )
 
 
-# Own figures of the kinds that are published: scores, and how often retrieval makes a right answer wrong.
-
-
 class OwnFigure(Struct, frozen=True, kw_only=True):
     """A figure of a run, from 0 to 1; label: of the published row that it is compared with, or the system's name.
 
@@ -97,27 +83,29 @@ class OwnFigure(Struct, frozen=True, kw_only=True):
         return tuple(run.cell.name for run in (self.run, self.without) if run)
 
 
-def own_figures(table: PublishedTable, runs: Runs) -> tuple[OwnFigure, ...]:
+def own_figures(table: sources.PublishedTable, runs: Runs) -> tuple[OwnFigure, ...]:
     """The figures of these runs that belong into a published table."""
     return tuple(MEASURES[table.measure](table, runs))
 
 
-def _scores(table: PublishedTable, runs: Runs) -> Iterator[OwnFigure]:
+def _scores(table: sources.PublishedTable, runs: Runs) -> Iterator[OwnFigure]:
     """The scores of the runs of its methods on its datasets."""
     for run in runs:
-        score = run.scores.get(fact(table.metric, run.dataset))
+        score = run.scores.get(sources.fact(table.metric, run.dataset))
         if run.dataset in table.datasets and score is not None:
             for label in dict.fromkeys(row.label for row in table.rows if row.is_of(run.system, run.settings)):
                 yield OwnFigure(label=label, run=run, value=score, questions=f"{run.questions:,}")
 
 
-def _misled(table: PublishedTable, runs: Runs) -> Iterator[OwnFigure]:
+def _misled(table: sources.PublishedTable, runs: Runs) -> Iterator[OwnFigure]:
     """How many right answers retrieval makes wrong, for each run that was also done without it, on any dataset."""
     for run in runs:
         row = next((row for row in table.rows if row.is_of(run.system, run.settings)), None)
         without = next((other for other in runs if _is_without(run, other, row)), None)
         if without is not None:
-            yield from _compared(row.label if row else run.system, run, without, fact(table.metric, run.dataset))
+            yield from _compared(
+                row.label if row else run.system, run, without, sources.fact(table.metric, run.dataset)
+            )
 
 
 def _compared(label: str, run: ComparedRun, without: ComparedRun, metric: str) -> Iterator[OwnFigure]:
@@ -130,7 +118,7 @@ def _compared(label: str, run: ComparedRun, without: ComparedRun, metric: str) -
         yield OwnFigure(label=label, run=run, value=wrong / len(right), questions=questions, without=without)
 
 
-def _is_without(run: ComparedRun, other: ComparedRun, row: PublishedRow | None) -> bool:
+def _is_without(run: ComparedRun, other: ComparedRun, row: sources.PublishedRow | None) -> bool:
     """Return whether a run did without retrieval what another did with it: by its settings, or as published."""
     same = ("dataset", "model", "repeat")
     if any(getattr(other.cell, each) != getattr(run.cell, each) for each in same):
@@ -140,38 +128,39 @@ def _is_without(run: ComparedRun, other: ComparedRun, row: PublishedRow | None) 
     return (alone and other.system == run.system) or named
 
 
-MEASURES: Mapping[Measure, Callable[[PublishedTable, Runs], Iterator[OwnFigure]]] = {
+MEASURES: Mapping[sources.Measure, Callable[[sources.PublishedTable, Runs], Iterator[OwnFigure]]] = {
     "score": _scores,
     "misled": _misled,
 }
 
 
-# The tables.
-
-
 def published_tables(runs: Runs) -> Iterator[ReportTable]:
     """Every published table that a run can fill, by its source."""
-    for source in (ircot(), *filed_sources()):
+    for source in (ircot(), *sources.filed_sources()):
         for table in source.tables:
             if filled := filled_table(source, table, runs):
                 yield filled
 
 
-def filled_table(source: Source, table: PublishedTable, runs: Runs) -> ReportTable | None:
+def filled_table(source: sources.Source, table: sources.PublishedTable, runs: Runs) -> ReportTable | None:
     """A published table with the runs of its methods before its own rows; None where there are no such runs."""
     own = own_figures(table, runs)
     there = dict.fromkeys(figure.run.dataset for figure in own)
     datasets = dict.fromkeys((*(each for each in table.datasets if each in there), *there))
-    return Layout(
+    return sources.Layout(
         name=f"{source.name}-{table.name}",
         title=f"{table.heading} ({source.title}, {table.where})",
-        columns=(*LABELS, *(Column(dataset, dataset_title(dataset), "percent") for dataset in datasets), *FACTS),
+        columns=(
+            *LABELS,
+            *(Column(dataset, sources.dataset_title(dataset), "percent") for dataset in datasets),
+            *FACTS,
+        ),
         rows=tuple(_published_row(table, row, datasets) for row in table.rows if row.scores.keys() & datasets),
         notes=(*table.notes, *source.notes, DIFFERENCES.format(source.cited)),
     ).filled(_own_rows(table, own))
 
 
-def _own_rows(table: PublishedTable, own: Sequence[OwnFigure]) -> list[TableRow]:
+def _own_rows(table: sources.PublishedTable, own: Sequence[OwnFigure]) -> list[TableRow]:
     """A row for each system, model, retriever and variation, with a column for each dataset."""
     rows = defaultdict(list)
     for figure in own:
@@ -188,7 +177,7 @@ def _own_rows(table: PublishedTable, own: Sequence[OwnFigure]) -> list[TableRow]
     ]
 
 
-def _own_values(table: PublishedTable, figures: Sequence[OwnFigure]) -> dict[str, Value]:
+def _own_values(table: sources.PublishedTable, figures: Sequence[OwnFigure]) -> dict[str, Value]:
     by_dataset = {figure.run.dataset: figure for figure in figures}
     counts = {dataset: figure.run.retrieval_count for dataset, figure in by_dataset.items()}
     return {
@@ -201,26 +190,26 @@ def _own_values(table: PublishedTable, figures: Sequence[OwnFigure]) -> dict[str
     }
 
 
-def _published_row(table: PublishedTable, row: PublishedRow, datasets: Mapping[str, None]) -> TableRow:
+def _published_row(table: sources.PublishedTable, row: sources.PublishedRow, datasets: Mapping[str, None]) -> TableRow:
     shown = [dataset for dataset in datasets if dataset in row.scores]
     facts = {"model": row.backbone, "corpus": row.corpus, "k": row.k, "questions": row.questions}
-    said = {name: _said({dataset: fact(each, dataset) for dataset in shown}) for name, each in facts.items()}
+    said = {name: _said({dataset: sources.fact(each, dataset) for dataset in shown}) for name, each in facts.items()}
     scores = {dataset: row.scores[dataset] for dataset in shown}
     return TableRow(values={"label": row.label, **scores, **said, "metric": _metric(table, shown)}, published=row.where)
 
 
-def _metric(table: PublishedTable, datasets: Mapping[str, object] | Sequence[str]) -> str | None:
-    return _said({dataset: METRICS[fact(table.metric, dataset)].title for dataset in datasets})
+def _metric(table: sources.PublishedTable, datasets: Mapping[str, object] | Sequence[str]) -> str | None:
+    return _said({dataset: METRICS[sources.fact(table.metric, dataset)].title for dataset in datasets})
 
 
 def _said(by_dataset: Mapping[str, str]) -> str | None:
     """What is said of all datasets, or of each; None where nothing is."""
     if len(set(by_dataset.values())) <= 1:
         return next(iter(by_dataset.values()), "") or None
-    return "; ".join(f"{dataset_title(dataset)}: {said or '-'}" for dataset, said in by_dataset.items())
+    return "; ".join(f"{sources.dataset_title(dataset)}: {said or '-'}" for dataset, said in by_dataset.items())
 
 
-LAYOUTS = printed("compare").layouts
+LAYOUTS = sources.printed("compare").layouts
 
 
 def report(runs: Sequence[ComparedRun]) -> ExperimentReport:
@@ -332,8 +321,11 @@ def request(experiment: CompareExperiment, cell: ComparedCell) -> RunKeys:
         temperature=experiment.temperature,
         **({"corpora": files.corpora} if files.corpora else {"corpus": files.corpus}),
     )
-    for fewer in (experiment.run, _of_retriever(experiment, cell), system.run, _of_variation(experiment, cell)):
-        keys = _overruled(keys, fewer)
+    variation = {each.name: each.run for each in experiment.variations}.get(cell.variation, {})
+    for fewer in (experiment.run, _of_retriever(experiment, cell), system.run, variation):
+        if not CORPORA.isdisjoint(fewer):  # corpora that it names go in the place of others
+            keys = {key: value for key, value in keys.items() if key not in CORPORA}
+        keys = merged(keys, fewer)
     return {**keys, "seed": keys["seed"] + cell.repeat - 1} if cell.repeat > 1 else keys
 
 
@@ -345,16 +337,6 @@ def _of_retriever(experiment: CompareExperiment, cell: ComparedCell) -> RunFileK
     settings = msgspec.to_builtins(find_system(experiment.by_label[cell.method].system).settings())
     had = {key: value for key, value in retriever.run.items() if key not in SHORT or short_path(key, settings)}
     return had | retriever.corpus_of(cell.dataset)
-
-
-def _of_variation(experiment: CompareExperiment, cell: ComparedCell) -> RunFileKeys:
-    return {variation.name: variation.run for variation in experiment.variations}.get(cell.variation, {})
-
-
-def _overruled(keys: RunFileKeys, by: Mapping[str, Any]) -> RunFileKeys:
-    """Both, `by` winning; corpora that it names go in the place of others."""
-    kept = keys if CORPORA.isdisjoint(by) else {key: value for key, value in keys.items() if key not in CORPORA}
-    return merged(kept, by)
 
 
 # Which runs of a comparison there are, by what they need, and whether all that its file names is used.
@@ -373,7 +355,9 @@ def selected(experiment: CompareExperiment, needs: Mapping[ComparedCell, Needs])
         for cell, needed in needs.items()
         if not experiment.retrievers_of(cell.dataset) or needed.corpus == bool(cell.retriever)
     ]
-    _check_settings(experiment)
+    systems = dict.fromkeys(system.system for system in experiment.compared)
+    if unused := sorted(experiment.settings.keys() - systems.keys()):
+        raise InputError(f"`settings`: {nearest.unknown('system', unused[0], systems)}")
     if unused := sorted(experiment.retrievers.keys() - {cell.retriever for cell in kept}):
         raise InputError(
             f"no run searches by the retriever {unused[0]}; leave it out, or compare a system that searches"
@@ -384,12 +368,6 @@ def selected(experiment: CompareExperiment, needs: Mapping[ComparedCell, Needs])
         if (key, value) not in used:
             raise InputError(f"no run has a use for `{key}` {value}; leave it out, or compare a system that has")
     return kept
-
-
-def _check_settings(experiment: CompareExperiment) -> None:
-    systems = dict.fromkeys(system.system for system in experiment.compared)
-    if unused := sorted(experiment.settings.keys() - systems.keys()):
-        raise InputError(f"`settings`: {nearest.unknown('system', unused[0], systems)}")
 
 
 def _named(keys: RunKeys) -> Iterator[Named]:

@@ -133,7 +133,8 @@ def _choices(of_datasets: Mapping[str, Sequence[ComparedRun]]) -> Iterator[Datas
         shared = compared_questions([run.reach for run in runs])
         metric, keys = _primary(runs, shared.keys)
         if metric and len(groups) > 1 and all(run.is_over for run in runs):
-            unit: Unit = "dollars" if all(_has_dollars(run, keys) for run in runs) else "tokens"
+            costs = [run.costs.get(key, QuestionCost()) for run in runs for key in keys]
+            unit: Unit = "tokens" if any(cost.dollars is None for cost in costs) else "dollars"
             candidates = [_candidate(name, group, metric.name, keys, unit) for name, group in groups.items()]
             yield DatasetChoice(
                 dataset=dataset,
@@ -159,10 +160,6 @@ def _candidate(name: str, runs: Sequence[ComparedRun], metric: str, keys: Sequen
     costs = {key: [_cost_of(run, key, unit) for run in runs] for key in keys}
     scores = {key: fmean(_score(run, key, metric) or 0.0 for run in runs) for key in keys}
     return Candidate(name=name, scores=scores, costs=[fmean(of) for of in costs.values()])
-
-
-def _has_dollars(run: ComparedRun, keys: Sequence[str]) -> bool:
-    return all(key in run.costs and run.costs[key].dollars is not None for key in keys)
 
 
 def _cost_of(run: ComparedRun, key: str, unit: Unit) -> float:

@@ -17,19 +17,9 @@ from cotrail.data.demonstrations.sets import RELEASED, demonstration_sets, in_fo
 from cotrail.errors import DemonstrationError, InputError
 from cotrail.evaluation.comparison.differences import Reach
 from cotrail.evaluation.experiments.costs import RecordedQuestion, RecordedRun
-from cotrail.evaluation.experiments.ircot import cells
+from cotrail.evaluation.experiments.ircot import cells, tables
 from cotrail.evaluation.experiments.ircot.cells import PRINTED, Cell, CellResult, ExampleChain
 from cotrail.evaluation.experiments.ircot.protocol import DemonstrationFiles, IRCoTExperiment, IRCoTProtocol
-from cotrail.evaluation.experiments.ircot.tables import (
-    METRICS,
-    CellResults,
-    annotated,
-    build_tables,
-    is_answered,
-    mean_score,
-    run_names,
-    runs_by_line,
-)
 from cotrail.evaluation.experiments.paper import Inputs, Paper, RunKeys
 from cotrail.evaluation.experiments.report_tables import (
     Chart,
@@ -186,12 +176,11 @@ class IRCoTInputs(Inputs):
 
     def _files(self, dataset: str, style: Style) -> DemonstrationFiles:
         """The files of a style."""
-        demonstrations = self.experiment.datasets[dataset].demonstrations
-        return (
-            _styled(demonstrations, style)
-            if isinstance(demonstrations, DemonstrationFiles)
-            else self._released(Path(demonstrations), style)
-        )
+        files = self.experiment.datasets[dataset].demonstrations
+        if not isinstance(files, DemonstrationFiles):
+            return self._released(Path(files), style)
+        paths = {form: path.replace("{style}", style) for form, path in asdict(files).items() if path is not None}
+        return DemonstrationFiles(**paths)
 
     def _released(self, folder: Path, style: Style) -> DemonstrationFiles:
         """A folder's files as the authors named theirs; the title demonstrations only where they are there."""
@@ -205,12 +194,6 @@ class IRCoTInputs(Inputs):
         )
 
 
-def _styled(files: DemonstrationFiles, style: Style) -> DemonstrationFiles:
-    """The same paths with the style's name in its place."""
-    paths = {form: path.replace("{style}", style) for form, path in asdict(files).items() if path is not None}
-    return DemonstrationFiles(**paths)
-
-
 AXES: dict[cells.Goal, str] = {"retrieval": "Paragraph recall", "qa": "Answer F1"}
 
 Points = dict[cells.Line, ChartPoint]
@@ -220,7 +203,7 @@ PanelPoints = dict[tuple[str, str], ChartPoint]
 
 def build_charts(results: Sequence[cells.CellResult]) -> tuple[Chart, ...]:
     """Build all charts for which there are results, in the paper's order."""
-    retrieval: tuple[CellResults, cells.Goal] = (results, "retrieval")
+    retrieval: tuple[tables.CellResults, cells.Goal] = (results, "retrieval")
     plots = (
         _bars("figure-3-recall", "Paragraph recall (figure 3)", *retrieval),
         _bars("figure-4-answers", "Answer F1 (figure 4)", results, "qa"),
@@ -239,7 +222,9 @@ def build_charts(results: Sequence[cells.CellResult]) -> tuple[Chart, ...]:
     return tuple(plot for plot in plots if plot)
 
 
-def _bars(name: str, title: str, results: CellResults, goal: cells.Goal, *, transfer: bool = False) -> Chart | None:
+def _bars(
+    name: str, title: str, results: tables.CellResults, goal: cells.Goal, *, transfer: bool = False
+) -> Chart | None:
     points = {
         line: point
         for line, point in _points(results, goal).items()
@@ -248,11 +233,11 @@ def _bars(name: str, title: str, results: CellResults, goal: cells.Goal, *, tran
     return _grouped(name, title, AXES[goal], points, beside_table_4=goal == "qa" and not transfer)
 
 
-def _errors(results: CellResults) -> Chart | None:
+def _errors(results: tables.CellResults) -> Chart | None:
     points = {
-        line: point_of_share(share.count, share.of, runs=run_names(runs))
-        for line, runs in runs_by_line(results).items()
-        if line.goal == "qa" and line.demonstrations == line.dataset and (share := annotated(runs))
+        line: point_of_share(share.count, share.of, runs=tables.run_names(runs))
+        for line, runs in tables.runs_by_line(results).items()
+        if line.goal == "qa" and line.demonstrations == line.dataset and (share := tables.annotated(runs))
     }
     axis = "% of the annotated chains"
     return _grouped("figure-7-errors", "Chains with an untrue sentence (figure 7)", axis, points)
@@ -293,7 +278,7 @@ def _star(own: PanelPoints, label: str) -> str:
     return "" if all(point.answered for (_, each), point in own.items() if each == label) else " *"
 
 
-def _scaling(name: str, title: str, results: CellResults, goal: cells.Goal) -> Chart | None:
+def _scaling(name: str, title: str, results: tables.CellResults, goal: cells.Goal) -> Chart | None:
     """Line chart: a panel per dataset and reader, a line per system, models by size; None for a single model."""
     points = {
         line: point
@@ -379,11 +364,11 @@ def _sized(model: str) -> str:
     return f"{model} ({size:g}B)" if size else model
 
 
-def _points(results: CellResults, goal: cells.Goal) -> Points:
-    lines = {line: runs for line, runs in runs_by_line(results).items() if line.goal == goal}
-    means = {line: mean_score(runs, METRICS[goal]) for line, runs in lines.items()}
+def _points(results: tables.CellResults, goal: cells.Goal) -> Points:
+    lines = {line: runs for line, runs in tables.runs_by_line(results).items() if line.goal == goal}
+    means = {line: tables.mean_score(runs, tables.METRICS[goal]) for line, runs in lines.items()}
     return {
-        line: point_of(mean.mean, mean.interval, answered=mean.answered, runs=run_names(lines[line]))
+        line: point_of(mean.mean, mean.interval, answered=mean.answered, runs=tables.run_names(lines[line]))
         for line, mean in means.items()
         if mean and (goal == "retrieval" or line.reader != "none")
     }
@@ -444,9 +429,9 @@ def report(results: Sequence[CellResult]) -> ExperimentReport:
     searches = sum(result.cell.stage == "search" for result in results)
     summary = (
         f"{count(searches, 'run')} on the development questions and {len(results) - searches:,} on the test questions; "
-        f"{completeness([is_answered(result) for result in results])}. {PRINTED.said}"
+        f"{completeness([tables.is_answered(result) for result in results])}. {PRINTED.said}"
     )
-    return ExperimentReport(summary=summary, tables=build_tables(results), plots=build_charts(results))
+    return ExperimentReport(summary=summary, tables=tables.build_tables(results), plots=build_charts(results))
 
 
 PAPER = Paper(

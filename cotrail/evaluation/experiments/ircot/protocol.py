@@ -25,8 +25,6 @@ from cotrail.systems.parts.reading import Reader
 from cotrail.systems.parts.rules import Rules
 from cotrail.systems.spec import Needs, SystemSpec, find_spec
 
-# Experiment file of IRCoT's protocol (IRCoT, section 4).
-
 Counts = Annotated[tuple[Positive, ...], Meta(min_length=1)]
 
 

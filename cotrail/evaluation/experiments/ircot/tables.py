@@ -214,11 +214,7 @@ UNFIXED_NOTE = (
     "them, and the interval holds at every stop."
 )
 SUPPORT = (
-    "paragraph_recall",
-    "title_recall",
-    "paragraph_precision",
-    "paragraph_f1",
-    "paragraph_em",
+    *("paragraph_recall", "title_recall", "paragraph_precision", "paragraph_f1", "paragraph_em"),
     "answer_support_recall",
 )
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from cotrail.core.binding import name_in
-from cotrail.core.ports.language_model import INFERRER
+from cotrail.core.ports.role import INFERRER
 from cotrail.data.datasets.registry import TASK_OF, scoring_of
 from cotrail.errors import InputError
 from cotrail.evaluation.experiments.costs import ReadQuestion, ReadRun, RecordedQuestion, RecordedRun
@@ -69,6 +69,7 @@ def method_of(system: str, settings: Any) -> Method:
     """The method of a run, given its system and settings; for systems of other papers only the name."""
     match settings:
         case RethinkingSettings():
+            way = settings.reading.reader if settings.inference == "reader" else settings.inference
             return Method(
                 system=system,
                 variant=settings.variant,
@@ -79,7 +80,7 @@ def method_of(system: str, settings: Any) -> Method:
                 function=settings.faithfulness_function,
                 chains=settings.chain_count,
                 temperature=settings.temperature,
-                inference=_inference(settings),
+                inference=way if settings.infers else "",
                 layout=settings.prompt_layout,
                 rules=settings.chain_rules,
             )
@@ -89,12 +90,6 @@ def method_of(system: str, settings: Any) -> Method:
         case TaskSettings():
             return Method(system=system, layout=settings.prompt_layout)
     return Method(system=system)
-
-
-def _inference(settings: RethinkingSettings) -> str:
-    if not settings.infers:
-        return ""
-    return settings.reading.reader if settings.inference == "reader" else settings.inference
 
 
 class Answered(ReadQuestion, frozen=True, kw_only=True):
@@ -170,7 +165,10 @@ class Growth(Struct, frozen=True, kw_only=True):
 
 def accuracy_of(run: RethinkingRun) -> Accuracy:
     """The run's accuracy, or exact match; a question without an answer is wrong, not unclear."""
-    return accuracy((is_right(run, each, each.answer), _is_unclear(each)) for each in run.questions)
+    return accuracy(
+        (is_right(run, each, each.answer), each.answer is not None and is_unclear(each.answer, each.answers[0]))
+        for each in run.questions
+    )
 
 
 def faithfulness_of(run: RethinkingRun) -> float | None:
@@ -242,10 +240,6 @@ def is_right(run: RethinkingRun, question: Answered, answer: str | None) -> bool
     """Return whether the answer is a published one, by the metric of the run's dataset."""
     scores = None if answer is None else answer_scores(scoring_of(run.dataset), answer, question.answers)
     return scores is not None and scores.em == 1
-
-
-def _is_unclear(question: Answered) -> bool:
-    return question.answer is not None and is_unclear(question.answer, question.answers[0])
 
 
 def _inferred(

@@ -31,28 +31,16 @@ LAYOUTS = PRINTED.layouts
 METHODS = {method.system: row.label for row in source("rethinking").table("methods").rows for method in row.methods}
 """The systems, in the order of table 1."""
 
-TASKS: Mapping[Task, str] = {"commonsense": "Commonsense", "temporal": "Temporal", "tabular": "Tabular"}
+TASKS: Mapping[Task, str] = PRINTED.names["tasks"]
 
-UNFIXED_NOTE = (
-    "There is no p where a budget or a person ended one of the runs: then the number of questions wasn't fixed "
-    "beforehand. `cotrail compare` has an interval that holds at every stop."
-)
-OWN_QUESTIONS = (
-    "Runs on other questions than StrategyQA's, TempQuestions' and INFOTABS' are in no table with published figures, "
-    "which are of those."
-)
-CHAIN_ALONE = "A sampled chain alone"
-CHAIN_ALONE_NOTE = (
-    f"{CHAIN_ALONE}: chain-of-thought prompting with one of the run's chains, on average over them. Runs of "
-    "chain-of-thought prompting look for no evidence, so they have no faithfulness."
-)
+NOTES: Mapping[str, str] = PRINTED.names["notes"]
+
 WITH_FACTS = "strategyqa-facts"
 """The dataset whose questions show their annotators' facts, which only table 7 is about."""
 
-QUERIED = {"question": "Query-based", "sentence": "Decomposition-based"}
+QUERIED, VARIANTS, READINGS = (PRINTED.names[each] for each in ("queried", "variants", "readings"))
 KNOWLEDGE_NAMES = {(True, False): "External", (False, True): "Background", (True, True): "Background + External"}
-VARIANTS = {"selection": "Variant I", "generation": "Variant II"}
-READINGS = {"zero-shot": "zero-shot", "chain-of-thought": "CoT", "cot": "CoT", "unifiedqa": "UnifiedQA's form"}
+CHAIN_ALONE = "A sampled chain alone"
 EMPTY, GOLD, GENERATED = "Empty facts", "Gold facts", "Generated facts"
 
 
@@ -79,8 +67,8 @@ def _report(summary: str, runs: MethodRuns, drawn: MethodRuns) -> report_tables.
 def build_tables(runs: MethodRuns) -> tuple[report_tables.ReportTable, ...]:
     """Build all tables for which there are runs; those with published figures only of runs on the paper's datasets."""
     comparable = [run for run in runs if run.dataset in TASK_OF]
-    own_questions = (OWN_QUESTIONS,) if len(comparable) < len(runs) else ()
-    unfixed = (UNFIXED_NOTE,) if any(run.unasked for run in runs) else ()
+    own_questions = (NOTES["own_questions"],) if len(comparable) < len(runs) else ()
+    unfixed = (NOTES["unfixed"],) if any(run.unasked for run in runs) else ()
     tables = (
         LAYOUTS["runs"].filled([_overview(run) for run in runs], *own_questions),
         _by_task("methods", [(title, run) for run in comparable if (title := _method(run))]),
@@ -106,7 +94,7 @@ def _variants(runs: MethodRuns) -> report_tables.ReportTable | None:
         for label, run in placed
     ]
     alone = [row for label, run in placed if label.startswith("Basic") for row in _alone(run)]
-    return LAYOUTS["variants"].filled([*own, *alone], *([CHAIN_ALONE_NOTE] if alone else []))
+    return LAYOUTS["variants"].filled([*own, *alone], *([NOTES["chain_alone"]] if alone else []))
 
 
 def _inferences(runs: MethodRuns) -> report_tables.ReportTable | None:

@@ -218,9 +218,6 @@ def _bar(each: Measured, top: float, scale: float, canvas: _Canvas) -> NamedBar:
     )
 
 
-# Causes of wrong answers as a run's page shows them: a table, and a figure of their shares.
-
-
 class ReportedCauses(Struct, frozen=True, kw_only=True):
     """The causes that apply to any wrong answer, as rows and a figure; wrong: the number of wrong answers.
 
@@ -267,8 +264,6 @@ def _counted(cause: Cause, number: int, wrong: int) -> CauseCount:
     interval = share_interval(number, wrong)
     return CauseCount(cause=cause, questions=number, share=number / wrong, interval=interval, signs=0)
 
-
-# The figure of an error analysis.
 
 FIGURE_WIDTH = 7.5
 """Inches, in which the names of all causes have room."""

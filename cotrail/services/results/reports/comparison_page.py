@@ -62,11 +62,6 @@ def write_front(comparison: Comparison, path: Path) -> None:
         raise InputError(f"{path} can't be written ({error.strerror}); choose another --figure") from error
 
 
-def page_front(comparison: Comparison) -> str:
-    """The same as SVG in a page's colours; empty where no two runs have both."""
-    return _on_page(_front(comparison, comparison.front), "front") if comparison.front else ""
-
-
 def _on_page(figure: "Figure", name: str) -> str:
     buffer = io.StringIO()
     _save(figure, buffer, "svg")
@@ -157,8 +152,6 @@ def _name(run: ComparedRun) -> str:
     return cut(run.name, LABEL_LETTERS)
 
 
-# A comparison as one HTML page.
-
 MOST_LISTED = 200
 """The questions of an outcome whose ids are listed."""
 
@@ -213,8 +206,12 @@ def comparison_values(comparison: Comparison, *, most: int = MOST_TRACED) -> dic
 
 
 def comparison_figures(comparison: Comparison) -> dict[str, str]:
-    """Its figures; raises UnavailableError where matplotlib isn't installed."""
-    return {"front": page_front(comparison), "differences": _on_page(_differences(comparison), "differences")}
+    """Its figures as SVG in a page's colours; the front is empty where no two runs have both quality and cost.
+
+    Raises UnavailableError where matplotlib isn't installed.
+    """
+    front = _on_page(_front(comparison, comparison.front), "front") if comparison.front else ""
+    return {"front": front, "differences": _on_page(_differences(comparison), "differences")}
 
 
 def _listed(comparison: Comparison, pair: ComparedPair, most: int) -> ListedPair:

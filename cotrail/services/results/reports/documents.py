@@ -117,11 +117,6 @@ def _points(panel: Panel) -> Iterator[RunsOfPoints]:
         yield RunsOfPoints(title=f"{one_line(panel.title)}: {system}{where}", runs=runs)
 
 
-def report_page(name: str, report: ExperimentReport) -> str:
-    """The report as one HTML page; raises UnavailableError where it has figures and matplotlib isn't installed."""
-    return _page(name, report, with_pages=False)
-
-
 def write_report(name: str, report: ExperimentReport, directory: Path, *, runs: bool = False) -> tuple[Path, ...]:
     """Writes `report.html`, `report.md` and the figures; returns the files.
 
@@ -135,7 +130,7 @@ def write_report(name: str, report: ExperimentReport, directory: Path, *, runs: 
     html, text = directory / "report.html", directory / "report.md"
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        html.write_text(_page(name, report, with_pages=runs), "utf-8")
+        html.write_text(report_page(name, report, with_pages=runs), "utf-8")
         text.write_text(printable(_markdown(name, report, sheets, figures)), "utf-8")
     except OSError as error:
         raise InputError(f"{directory} can't be written ({error.strerror}); choose another directory") from error
@@ -149,8 +144,11 @@ def _markdown(
     return "\n".join([f"# {name}\n\n{report.summary}\n", *map(as_markdown, sheets), *images])
 
 
-def _page(name: str, report: ExperimentReport, *, with_pages: bool) -> str:
-    """The page of the tables and figures; with_pages: whether the runs have pages."""
+def report_page(name: str, report: ExperimentReport, *, with_pages: bool = False) -> str:
+    """The report as one HTML page; with_pages: whether the runs have pages of their own.
+
+    Raises UnavailableError where it has figures and matplotlib isn't installed.
+    """
     targets = {run.id: run.page if with_pages else f"#{run.anchor}" for run in report.runs}
     return page(
         "experiment.html",

@@ -192,7 +192,9 @@ def draw(plot: Chart, *, width: float | None = None, alone: bool = False) -> "Fi
         figure = Figure(figsize=(width * columns, height), layout="constrained")
         grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
         for axes, panel in zip(grid.flat, plot.panels, strict=False):
-            axes.set_title(_wrapped(panel.title, width))
+            # In lines that fit the panel, so that it doesn't run into the next one's.
+            lines = [line for part in panel.title.splitlines() for line in wrap(part, int(width * TITLE_LETTERS))]
+            axes.set_title("\n".join(lines))
             axes.set_ylim(0, AXIS_TOP)
             axes.set_yticks(range(0, 101, 20))
             axes.set_xlabel(plot.across)
@@ -236,11 +238,6 @@ def _layout(plot: Chart) -> tuple[float, int]:
     bars = max(len(panel.labels) * len(_own(panel)) for panel in plot.panels)
     width = max(3.2, 0.8 + SLOT * bars)
     return width, min(max(1, int(9 / width)), len(plot.panels))
-
-
-def _wrapped(title: str, width: float) -> str:
-    """The title in lines that fit a panel of that width in inches, so that it doesn't run into the next one's."""
-    return "\n".join(line for part in title.splitlines() for line in wrap(part, int(width * TITLE_LETTERS)))
 
 
 def _own(panel: Panel) -> list[Series]:

@@ -5,7 +5,7 @@ A page is one file that needs no network. Its content security policy allows no 
 
 import base64
 import hashlib
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
@@ -24,8 +24,6 @@ from cotrail.services.results.verdicts import verdict_words
 
 if TYPE_CHECKING:
     from jinja2 import BaseLoader, Environment
-
-# Links to the paragraphs at the end of a run's page.
 
 SNIPPET = 190
 """Characters of a paragraph next to a sentence; each whole paragraph is at the end of the page, once."""
@@ -69,7 +67,7 @@ def environment(*loaders: "BaseLoader") -> "Environment":
     made.filters |= {
         "shortened": shortened,
         "breakable": _breakable,
-        "brief": _brief,
+        "brief": partial(cut, characters=BRIEF_CHARACTERS),
         "visible": visible,
         "where": where,
         "verdict": verdict_words,
@@ -102,11 +100,6 @@ def unbroken(text: str) -> str:
     return text.replace(" %", "\u00a0%")
 
 
-def _brief(text: str) -> str:
-    """A text in a list, whose details have all of it."""
-    return cut(text, BRIEF_CHARACTERS)
-
-
 def _breakable(text: str) -> Any:
     """A name that may be broken behind its slashes."""
     from markupsafe import Markup
@@ -117,9 +110,6 @@ def _breakable(text: str) -> Any:
 def _shown(value: Any) -> Any:
     """Text without control characters, its writing directions isolated; markup stays as it is."""
     return value if hasattr(value, "__html__") or not isinstance(value, str) else printable(value)
-
-
-# Steps as a run's page shows them.
 
 
 class ReportedHit(Struct, frozen=True, kw_only=True):

@@ -80,10 +80,7 @@ class ReportedChain(Struct, frozen=True, kw_only=True):
 
 
 class ReportedPrediction(Struct, frozen=True, kw_only=True):
-    """An answer with its weight and the numbers of its chains.
-
-    right: whether it is a published answer; None where none is published.
-    """
+    """An answer with its weight and the numbers of its chains; right: None where no answer is published."""
 
     text: str
     weight: str
@@ -130,13 +127,6 @@ def reported_weighing(
         chains=tuple(_chain(each, weighing, evidence) for each in weighing.chains),
         facts=tuple(_fact(each, evidence) for each in weighing.facts),
     )
-
-
-def evidence_paragraphs(weighing: Weighing, question: TracedQuestion) -> list[Paragraph]:
-    """The paragraphs by which the sentences were judged."""
-    of_chains = (each.evidence for chain in weighing.chains for each in chain.sentences)
-    evidence = {*of_chains, *(each.evidence for each in weighing.facts)}
-    return [paragraph for digest, paragraph in found_in(question).items() if digest in evidence]
 
 
 def _prediction(
@@ -313,5 +303,8 @@ def reported_paragraphs(record: RunRecord, questions: Sequence[TracedQuestion]) 
 
 def _paragraphs(record: RunRecord, question: TracedQuestion) -> list[Paragraph]:
     details = details_of(record, question)
-    evidence = evidence_paragraphs(details, question) if isinstance(details, Weighing) else []
-    return [*question.paragraphs, *evidence]
+    if not isinstance(details, Weighing):
+        return list(question.paragraphs)
+    of_chains = (each.evidence for chain in details.chains for each in chain.sentences)
+    evidence = {*of_chains, *(each.evidence for each in details.facts)}
+    return [*question.paragraphs, *(each for digest, each in found_in(question).items() if digest in evidence)]

@@ -20,8 +20,6 @@ from cotrail.models.queries.progress import read_progress
 from cotrail.models.queries.runs import RunRecord, read_run
 from cotrail.models.records.runs import BUDGETS, STAND_INS, read_prices
 
-# Configuration of a run as names and values that people read.
-
 
 def configuration(record: RunRecord) -> Iterator[tuple[str, str]]:
     """All that decides a run's results, and its software; names that begin with spaces are the system's settings."""

@@ -10,6 +10,7 @@ from msgspec import Struct
 from sqlalchemy import Connection
 
 from cotrail.common.humanize import count, duration, moment, number, percent
+from cotrail.common.toml_files import read_toml
 from cotrail.core.money import spent_line
 from cotrail.errors import InputError
 from cotrail.evaluation.causes.cause import CauseLabel
@@ -19,7 +20,7 @@ from cotrail.evaluation.judging.tallies import Agreement
 from cotrail.evaluation.metrics.answer_metrics import METRICS, main_metrics
 from cotrail.evaluation.metrics.metric import Metric
 from cotrail.evaluation.metrics.question_scores import KindedScores
-from cotrail.evaluation.plans.plan import unplanned
+from cotrail.evaluation.plans import unplanned
 from cotrail.models.queries.annotations import read_cause_labels
 from cotrail.models.queries.progress import Progress, read_progress
 from cotrail.models.queries.runs import RunRecord, read_run, resolve_run
@@ -37,10 +38,7 @@ from cotrail.services.results.verdicts import MEANS, NO_VERDICTS, JudgeVerdicts,
 from cotrail.services.runs.scores import adopted_from, kinded_scores, lost_requests_line, run_cost
 from cotrail.services.store import reading
 
-# Verdicts as a run's page shows them: what judges say of the run, or what it says itself.
-
-OWN_UNSCORED = "This run judges answers of others: its own are verdicts, which no metric scores."
-OWN_MEANS = "The mean is over the answers with a verdict."
+NOTES: dict[str, str] = read_toml(Path(__file__).with_name("notes.toml"))
 
 
 class ReportedVerdicts(Struct, frozen=True, kw_only=True):
@@ -59,7 +57,7 @@ class ReportedVerdicts(Struct, frozen=True, kw_only=True):
 def reported_verdicts(connection: Connection, record: RunRecord) -> ReportedVerdicts:
     """The verdicts on a run, or its own."""
     if own := own_verdicts(connection, record):
-        return ReportedVerdicts(judges=(own,), note=OWN_MEANS, unscored=OWN_UNSCORED)
+        return ReportedVerdicts(judges=(own,), note=NOTES["own_means"], unscored=NOTES["own_unscored"])
     found = run_verdicts(connection, record, per_question=True)
     return ReportedVerdicts(
         judges=found.judges,
@@ -68,28 +66,7 @@ def reported_verdicts(connection: Connection, record: RunRecord) -> ReportedVerd
     )
 
 
-UNSCORED_NOTE = "No answers and no gold paragraphs are published for these questions, so that nothing is scored."
-
 NO_JUDGES = ReportedVerdicts()
-
-SEARCHES_NOTE = (
-    "For each question: every search with the paragraphs that it added (★ gold: the dataset marks it as needed), and "
-    "every sentence that was reasoned from them. A title leads to the whole paragraph."
-)
-WEIGHING_NOTE = (
-    "For each question: the answers that its chains state, with their weights; and of each chain every sentence, the "
-    "evidence found for it (★ gold: the dataset marks it as needed), how similar that is (M), whether it entails the "
-    "sentence (E) or contradicts it (C), and the term f that the sentence adds to the chain's faithfulness f(R)."
-)
-VOTE_NOTE = (
-    "For each question: the answers that its chains state, with the number of chains, and each chain as written."
-)
-TREE_NOTE = (
-    "For each question: the tree of its queries, by rounds, with the answers that stand; which of them "
-    "retrieval corrected or completed, with the document (★ gold in the steps: the dataset marks it as needed); and "
-    "the final content with its references. It is right where it contains a published answer (cover EM); EM and F1 "
-    "are of the answer that it states."
-)
 
 
 class Plot(Struct, frozen=True, kw_only=True):
@@ -173,15 +150,19 @@ def run_page(
         plan=plan,
         planned=list(planned(plan)),
         scores=scores,
-        metrics=list(_tiles(reported, scores, plan)),
-        caveat=_caveat(scores) if _scored(scores) else judging.unscored or UNSCORED_NOTE,
+        metrics=[
+            (_title(metric, plan), shown_mean(metric.name, mean), metric.meaning, _interval(metric, scores))
+            for metric in _shown(reported)
+            if (mean := scores.metrics[metric.name]) is not None
+        ],
+        caveat=_caveat(scores) if _scored(scores) else judging.unscored or NOTES["unscored"],
         tables=tuple(kind_tables(scores)),
         titles={name: metric.title for name, metric in METRICS.items()},
         work=f"{count(scores.steps, 'step')} in {duration(progress.seconds)}",
         costs=list(_costs(record, cost)),
         judging=judging,
         number=number,
-        plots=plots(questions, record.dataset, sentences=legend == SEARCHES_NOTE),
+        plots=plots(questions, record.dataset, sentences=legend == NOTES["searches"]),
         legend=legend,
         questions=reported,
         filters=reported_questions.filters(reported),
@@ -207,16 +188,6 @@ def _reported(
         reported_questions.reported_question(record, place, question, of.scores, labelled[question.key])
         for place, (question, of) in enumerate(zip(questions, scored, strict=True), start=1)
     ]
-
-
-def _tiles(
-    reported: Sequence[reported_questions.ReportedQuestion], scores: RunScores, plan: RunPlan
-) -> Iterator[tuple[str, str, str, str]]:
-    """The main metrics that the run has: title, value, meaning and interval."""
-    for metric in _shown(reported):
-        if scores.metrics[metric.name] is not None:
-            value = shown_mean(metric.name, scores.metrics[metric.name])
-            yield _title(metric, plan), value, metric.meaning, _interval(metric, scores)
 
 
 def plots(questions: Sequence[TracedQuestion], dataset: str, *, sentences: bool) -> list[Plot]:
@@ -295,8 +266,8 @@ def _interval(metric: Metric, scores: RunScores) -> str:
 
 def _legend(questions: Sequence[reported_questions.ReportedQuestion]) -> str:
     if weighings := [each.weighing for each in questions if each.weighing]:
-        return WEIGHING_NOTE if any(chain.faithfulness for each in weighings for chain in each.chains) else VOTE_NOTE
-    return TREE_NOTE if any(each.reasoning for each in questions) else SEARCHES_NOTE
+        return NOTES["weighing" if any(chain.faithfulness for each in weighings for chain in each.chains) else "vote"]
+    return NOTES["tree" if any(each.reasoning for each in questions) else "searches"]
 
 
 @operation(

@@ -20,8 +20,6 @@ from cotrail.engines.language_models.served.pacing import pause_asked
 from cotrail.engines.language_models.served.refusals import reported_in, step_error
 from cotrail.errors import BatchLostError, InputError, TransientStepError, UnavailableError
 
-# Lines of a batch's results.
-
 
 class Response(Struct, frozen=True):
     """A response within a line."""
@@ -75,7 +73,6 @@ def answered(endpoint: Endpoint, line: str, status: int, body: Raw) -> BatchAnsw
 
 IN_MEMORY = 2**24
 """Bytes of a download that are held in memory; what is more goes to a temporary file."""
-
 
 KEY = "cotrail"
 """The field of a batch's metadata that holds its key."""
@@ -199,16 +196,12 @@ class ProviderRequests:
 
 
 def _beginning(pieces: Iterator[bytes]) -> bytes:
-    """A content up to its end, or a little more of it than a record may have."""
     content = bytearray()
     for piece in pieces:
         content += piece
         if len(content) > MAX_RECORD_BYTES:
             break
     return bytes(content)
-
-
-# Files of results, as OpenAI and Mistral have them: one of answers, one of errors.
 
 
 def read_files(requests: ProviderRequests, files: Iterable[ProviderId | None]) -> Iterator[BatchAnswer | Unanswered]:

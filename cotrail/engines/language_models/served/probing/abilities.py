@@ -14,8 +14,8 @@ from cotrail.core.results import Generated
 from cotrail.engines.language_models.endpoint import LEAST_BUDGET, Absent, Api, Continues, Endpoint, Omitted
 from cotrail.engines.language_models.served.capabilities import endpoint_lacks
 from cotrail.engines.language_models.served.probing.probe import Outcome, Probe
-from cotrail.engines.language_models.served.tokenizer import Dialect
 from cotrail.engines.language_models.thinking import Thinks, shown_thought
+from cotrail.engines.language_models.token_counts import Dialect
 
 LETTERS, NEXT = "A B C D E F G H", "I"
 """A beginning that has one continuation, and the first letter of that."""

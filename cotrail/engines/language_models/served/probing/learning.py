@@ -28,23 +28,11 @@ from cotrail.engines.language_models.served.probing.abilities import (
     looking,
     thought_place,
 )
-from cotrail.engines.language_models.served.probing.probe import Field, Fitted, Probe, fit
+from cotrail.engines.language_models.served.probing.probe import NAMES, Field, Fitted, Probe, fit
 from cotrail.engines.language_models.served.protocols.wire_protocols import PROTOCOLS
 from cotrail.errors import InputError
 
 # What a server says of its models: their names, and how many tokens they take.
-
-_CONTEXTS = (
-    "max_model_len",  # vLLM, SGLang
-    "context_length",  # OpenRouter, Together
-    "max_context_length",  # Mistral
-    "context_window",  # Groq
-    "max_input_tokens",  # Anthropic
-    "inputTokenLimit",  # Gemini
-    "n_ctx",  # llama.cpp, for all of its slots together
-    "n_ctx_train",  # llama.cpp, of the model whatever it is served with
-)
-"""Names of a model's context, of which the first that is there counts."""
 
 _WHOLE = {"gemini": "?pageSize=1000", "anthropic": "?limit=1000"}
 """What has providers list all of their models, and not the first of them alone."""
@@ -88,7 +76,7 @@ def _model(said: dict[str, Any]) -> ListedModel:
 
 
 def _context(said: dict[str, Any]) -> int:
-    contexts = (said.get(key) for key in _CONTEXTS)
+    contexts = (said.get(key) for key in NAMES["contexts"])
     return next((each for each in contexts if isinstance(each, int) and each > 0), 0)
 
 
@@ -218,7 +206,6 @@ def apis_to_try(endpoint: Endpoint, *, named: bool) -> tuple[Api, ...]:
 
 
 def _answering(probe: Probe, endpoint: Endpoint, apis: Sequence[Api]) -> Fitted:
-    """The first API that answers, and what it refuses."""
     failures = []
     for api in apis:
         table = looking(_plain(endpoint, api))
@@ -231,7 +218,6 @@ def _answering(probe: Probe, endpoint: Endpoint, apis: Sequence[Api]) -> Fitted:
 
 
 def _plain(endpoint: Endpoint, api: Api) -> Endpoint:
-    """The table with what is to be learned left out."""
     changed = replace(endpoint, without=(), omits=(), continues=None)
     if api == endpoint.api:
         return changed
@@ -268,7 +254,6 @@ def _thinking(probe: Probe, found: Fitted, place: ThoughtPlace) -> Fitted:
 
 
 def _sampled(probe: Probe, found: Fitted) -> Fitted:
-    """The table without what a request refuses that isn't greedy."""
     if {"temperature", "top_p", "seed"} <= {*found.endpoint.omits}:
         return found
     request = GenerationRequest(asked(found.endpoint, QUESTION), "chain", _room(found.endpoint, TOKENS), SAMPLED)
@@ -321,7 +306,6 @@ def _room(endpoint: Endpoint, tokens: int) -> int:
 
 
 def _settings(given: Endpoint, found: Fitted) -> Mapping[str, Any]:
-    """The settings of the table that was tried."""
     endpoint = found.endpoint
     of_the_former = {"chat_template": None, "bos": None, "eos": None} if endpoint.api != given.api else {}
     return {

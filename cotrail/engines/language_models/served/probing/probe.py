@@ -4,7 +4,8 @@ import re
 import time
 from collections.abc import Callable, Collection, Mapping
 from http import HTTPStatus
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,6 +13,8 @@ from msgspec.structs import replace
 from cotrail import errors
 from cotrail.common.humanize import duration
 from cotrail.common.printable_text import cut
+from cotrail.common.toml_files import read_toml
+from cotrail.core.history import usage_of
 from cotrail.core.money import Usage
 from cotrail.core.ports.language_model import GenerationRequest
 from cotrail.core.ports.rate_limiter import Limits
@@ -21,8 +24,8 @@ from cotrail.engines.language_models.served.model import ServedModel
 from cotrail.engines.language_models.served.pacing import told_limits
 from cotrail.engines.language_models.served.protocols.wire_protocols import PROTOCOLS
 from cotrail.engines.language_models.served.refusals import Reported, refused_field
-from cotrail.engines.language_models.served.tokenizer import Dialect
 from cotrail.engines.language_models.stop_conditions import STOP_STRINGS
+from cotrail.engines.language_models.token_counts import Dialect
 from cotrail.engines.rate_limits import ProcessLimiter
 
 MOST_REQUESTS = 48
@@ -115,7 +118,6 @@ class Probe:
         raise errors.InputError(f"{endpoint.url} has no room for further requests; ask again later")
 
     def _outcome(self, endpoint: Endpoint, request: GenerationRequest) -> Outcome:
-        """What came of a request; raises BusyError, and as `ask` does."""
         try:
             model = ServedModel(endpoint, self._name, PROTOCOLS[endpoint.api], self._limiter, self)
             result = model.generate(request)
@@ -146,15 +148,7 @@ class Probe:
 
     def _count(self, result: Generated) -> None:
         self.served_by = result.served_by or self.served_by
-        self.usage += Usage(
-            calls=1,
-            input_tokens=result.prompt_tokens,
-            cached_tokens=result.cached_prompt_tokens,
-            cache_written_tokens=result.cache_written_tokens,
-            output_tokens=result.generated_tokens,
-            thought_tokens=result.thought_tokens,
-            estimated=int(result.estimated),
-        )
+        self.usage += usage_of(result)
 
     def _refusal(self, endpoint: Endpoint) -> str:
         return f"{endpoint.url} answered {self._status}: {cut(self._reported.message, SHOWN)}"
@@ -179,19 +173,8 @@ def _in_words(outcome: Outcome) -> str:
 Field = Omitted | Literal["limit", "effort"]
 """A field that a request can do without, the one that bounds its text, or the one that says how much to think."""
 
-_NAMES: Mapping[Field, tuple[str, ...]] = {
-    "limit": ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"),
-    "effort": ("reasoning_effort", "effort", "thinking_level", "thinkingLevel"),
-    "stream_options": ("stream_options", "include_usage"),
-    "stream": ("stream", "streaming"),
-    "logprobs": ("logprobs", "top_logprobs"),
-    "seed": ("seed",),
-    "stop": ("stop", "stop_sequences", "stopSequences"),
-    "top_p": ("top_p", "topP"),
-    "temperature": ("temperature",),
-}
-"""The names under which APIs have them; of several that a message names, the earlier ones are left out first."""
-
+NAMES: Mapping[str, Any] = read_toml(Path(__file__).parent.with_name("names.toml"))
+_NAMES: Mapping[Field, tuple[str, ...]] = NAMES["fields"]
 
 _WORD = re.compile(r"\w+")
 
@@ -318,7 +301,6 @@ def _without_omission(endpoint: Endpoint, field: Omitted) -> Endpoint:
 
 
 def _sent(endpoint: Endpoint) -> set[Field]:
-    """The fields that a request has, as far as they can be left out."""
     api, thinks = endpoint.api, endpoint.thinking.may_think
     never: set[Field] = {*PROTOCOLS[api].never_sent, *endpoint.omits}
     if thinks and api in ("anthropic", "responses"):

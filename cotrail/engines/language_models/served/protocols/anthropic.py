@@ -21,14 +21,13 @@ from cotrail.engines.language_models.served.protocols.delta import (
     decoded,
     encoded,
     event_of,
+    finished,
 )
 from cotrail.engines.language_models.served.protocols.protocol import WireProtocol
 from cotrail.engines.language_models.served.refusals import status_meant
 from cotrail.engines.language_models.served.request import Order, completed, told_stops
 from cotrail.engines.language_models.token_counts import TokenCounts
-from cotrail.errors import StepError, TransientStepError
-
-# Answers of Anthropic's messages: events of a stream, and whole ones.
+from cotrail.errors import StepError
 
 THOUGHTS = ("thinking", "redacted_thinking")
 """Types of the blocks that hold thoughts."""
@@ -62,8 +61,6 @@ class _Usage(Struct, frozen=True):
 
 
 class _Piece(Struct, frozen=True):
-    """A part of a block."""
-
     type: str = ""
     text: str = ""
     thinking: str = ""
@@ -128,11 +125,9 @@ class MessageReader:
         if answer.get("type") == "error":
             raise refused(answer.get("error"))
         message = converted(answer, _Message)
-        if message.stop_reason is None:
-            raise TransientStepError("the server's answer doesn't say why its text ended")
         parts = [self._begin(place, block) for place, block in enumerate(message.content)]
         texts = [part.text for part in parts if part.text is not None]
-        return Delta(
+        whole = Delta(
             text="".join(texts) if texts else None,
             thought="".join(part.thought for part in parts),
             calls=tuple(call for part in parts for call in part.calls),
@@ -141,9 +136,9 @@ class MessageReader:
             ended=True,
             served_by=message.model,
         )
+        return finished(whole)
 
     def _begin(self, index: int, block: dict[str, Any]) -> Delta:
-        """Takes a block, or the beginning of one."""
         match block.get("type"):
             case "thinking" | "redacted_thinking":
                 # What stands between two thoughts is for readers; what is handed back is the blocks.
@@ -177,7 +172,6 @@ class MessageReader:
             self._grown.setdefault((index, name), []).append(text)
 
     def _whole_block(self, index: int) -> dict[str, Any]:
-        """A block with what was added to it."""
         block = self._blocks[index]
         grown = {name: "".join(texts) for (at, name), texts in self._grown.items() if at == index}
         return block | {name: block.get(name, "") + text for name, text in grown.items() if text}
@@ -191,11 +185,11 @@ class MessageReader:
         read, written = known.get("cache_read_input_tokens", 0), known.get("cache_creation_input_tokens", 0)
         details = known.get("output_tokens_details") or _OutputDetails()
         return TokenCounts(
-            prompt=known.get("input_tokens", 0) + read + written,
-            cached=read,
-            generated=known.get("output_tokens", 0),
-            thought=details.thinking_tokens or 0,
-            cache_written=written,
+            prompt_tokens=known.get("input_tokens", 0) + read + written,
+            cached_prompt_tokens=read,
+            generated_tokens=known.get("output_tokens", 0),
+            thought_tokens=details.thinking_tokens or 0,
+            cache_written_tokens=written,
         )
 
 

@@ -20,8 +20,6 @@ from cotrail.engines.language_models.served.request import Order, generation_fie
 from cotrail.engines.language_models.token_counts import LlamaCppTimings, TokenCounts
 from cotrail.errors import TransientStepError
 
-# Answers in the form of OpenAI's completions and chats, with the fields that other servers add to it.
-
 T = TypeVar("T")
 
 END = "[DONE]"
@@ -148,11 +146,11 @@ class _Usage(Struct, frozen=True):
         read = self.prompt_tokens_details or _PromptDetails()
         written = self.completion_tokens_details or _CompletionDetails()
         return TokenCounts(
-            prompt=self.prompt_tokens or 0,
-            cached=read.cached_tokens or self.prompt_cache_hit_tokens or 0,
-            generated=self.completion_tokens or 0,
-            thought=written.reasoning_tokens or self.reasoning_tokens or 0,
-            cache_written=read.cache_write_tokens or 0,
+            prompt_tokens=self.prompt_tokens or 0,
+            cached_prompt_tokens=read.cached_tokens or self.prompt_cache_hit_tokens or 0,
+            generated_tokens=self.completion_tokens or 0,
+            thought_tokens=written.reasoning_tokens or self.reasoning_tokens or 0,
+            cache_written_tokens=read.cache_write_tokens or 0,
         )
 
 
@@ -288,9 +286,6 @@ def _refused(error: Any) -> Refused:
     return Refused(status, error_message(error), kind, *said.kinds, pause=said.pause)
 
 
-# OpenAI's chat completions, which most servers and providers speak.
-
-
 class Chat(WireProtocol):
     """See `WireProtocol`."""
 
@@ -313,9 +308,6 @@ class Chat(WireProtocol):
 
     def reader(self) -> ChunkReader:
         return ChunkReader()
-
-
-# OpenAI's completions: a server continues the prompt as it stands.
 
 
 class Completions(WireProtocol):

@@ -13,15 +13,11 @@ from cotrail.engines.language_models.served.event_loop import CallPiece
 from cotrail.engines.language_models.token_counts import TokenCounts
 from cotrail.errors import TransientStepError
 
-# The key of a server, as most take it.
-
 
 def bearer(key: str) -> dict[str, str]:
     """The header that holds a key; none where there is none."""
     return {"Authorization": f"Bearer {key}"} if key else {}
 
-
-# What servers write, as values of ours.
 
 T = TypeVar("T")
 

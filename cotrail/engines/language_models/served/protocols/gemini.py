@@ -67,10 +67,10 @@ class _Usage(Struct, frozen=True, rename="camel"):
     def counts(self) -> TokenCounts:
         thought = self.thoughts_token_count or 0
         return TokenCounts(
-            prompt=(self.prompt_token_count or 0) + (self.tool_use_prompt_token_count or 0),
-            cached=self.cached_content_token_count or 0,
-            generated=(self.candidates_token_count or 0) + thought,
-            thought=thought,
+            prompt_tokens=(self.prompt_token_count or 0) + (self.tool_use_prompt_token_count or 0),
+            cached_prompt_tokens=self.cached_content_token_count or 0,
+            generated_tokens=(self.candidates_token_count or 0) + thought,
+            thought_tokens=thought,
         )
 
 
@@ -135,7 +135,6 @@ class ContentReader:
         )
 
     def _keep(self, part: _Part) -> CallPiece | None:
-        """Keeps a part's signature; returns its call."""
         if part.function_call is None:
             if not part.thought:
                 self._text_signature = part.thought_signature or self._text_signature

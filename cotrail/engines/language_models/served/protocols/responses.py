@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cotrail.core.calls import Tool
 from cotrail.core.generation import ThoughtsKind
@@ -53,11 +54,11 @@ class _Usage(Struct, frozen=True):
         read = self.input_tokens_details or _InputDetails()
         written = self.output_tokens_details or _OutputDetails()
         return TokenCounts(
-            prompt=self.input_tokens or 0,
-            cached=read.cached_tokens or 0,
-            generated=self.output_tokens or 0,
-            thought=written.reasoning_tokens or 0,
-            cache_written=read.cache_write_tokens or 0,
+            prompt_tokens=self.input_tokens or 0,
+            cached_prompt_tokens=read.cached_tokens or 0,
+            generated_tokens=self.output_tokens or 0,
+            thought_tokens=written.reasoning_tokens or 0,
+            cache_written_tokens=read.cache_write_tokens or 0,
         )
 
 
@@ -68,8 +69,6 @@ class _Part(Struct, frozen=True):
 
 
 class _Item(Struct, frozen=True):
-    """An item of the output."""
-
     type: str = ""
     content: tuple[_Part, ...] | None = None
     summary: tuple[_Part, ...] | None = None
@@ -168,15 +167,11 @@ class ResponseReader:
         parts = [part for item in said for part in item.content or ()]
         self._has_refused = any(part.refusal for part in parts)
         self._has_whole_thoughts = any(item.content for item in items if item.type == "reasoning")
-        end = self._end(response)
-        return Delta(
+        return replace(
+            self._end(response),
             text="".join(part.refusal or part.text for part in parts) if parts else None,
             thought="\n\n".join(part.text for item in items for part in item.thoughts),
             calls=tuple(calls),
-            counts=end.counts,
-            finish=end.finish,
-            ended=True,
-            served_by=end.served_by,
         )
 
     def _between_thoughts(self) -> str:

@@ -1,1 +1,0 @@
-"""ProbTree: trees of questions whose answers are chosen by their probabilities."""

@@ -1,1 +1,0 @@
-"""ReAct, alone and with chains of thought combined with it (Yao et al., 2023)."""

@@ -20,7 +20,7 @@ from cotrail.core.actions.registry import kind_of
 from cotrail.core.ports.cancellation import Cancellation
 from cotrail.core.results import Failure
 from cotrail.errors import OutdatedError, OverdueError
-from cotrail.models.execution.leases import Claim, Completion, Renewal
+from cotrail.models.execution.leases import Claim, Completion, Leases, Renewal
 from cotrail.models.execution.ledger import Ledger
 from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.database import connect, reason_of, unanswered
@@ -78,6 +78,8 @@ class Runtime:
         worker = f"{socket.gethostname()}:{os.getpid()}:{os.urandom(3).hex()}"
         engine, lease = connect(settings.database, by_index=True), settings.lease_seconds
         self.ledger = Ledger(engine, worker, lease, find_system, brings(allowed=settings.stored_systems))
+        # Connections of its own: hundreds of steps that end at once would have it wait until leases ran out.
+        self._beats = Leases(connect(settings.database, pool_size=1, by_index=True), worker, lease)
         self._away = False  # whether the database was away the last time; any thread writes it, and the latest counts
         self._ahead: dict[Dispatch, Future[Lease | None]] = {}
         self._held: dict[int, Lease] = {}
@@ -86,17 +88,11 @@ class Runtime:
         self._overdue: set[Lease] = set()
         # By future and not by step: a step that was lost and claimed again here may be there twice.
         self._recording: dict[Future[None], Claim] = {}
-        self._claims: MicroBatcher[Dispatch, Lease | None] = MicroBatcher(
-            "claims", self._claim, BATCH_SECONDS, self._crowded
-        )
+        self._claims = MicroBatcher("claims", self._claim, BATCH_SECONDS, self._crowded)
         turns = Turns(partial(self.insist, self.ledger.next_in_turn), self._claim)
-        self._claims_in_turn: MicroBatcher[Dispatch, Lease | None] = MicroBatcher(
-            "claims in turn", turns.claim, BATCH_SECONDS, self._crowded
-        )
+        self._claims_in_turn = MicroBatcher("claims in turn", turns.claim, BATCH_SECONDS, self._crowded)
         self._room = threading.BoundedSemaphore(MOST_UNRECORDED)
-        self._commits: MicroBatcher[Completion, None] = MicroBatcher(
-            "commits", self._commit, BATCH_SECONDS, self._crowded
-        )
+        self._commits = MicroBatcher("commits", self._commit, BATCH_SECONDS, self._crowded)
         self.breaker = CircuitBreaker()
         self.failures = FailureHandler(self.ledger, self.breaker, self.insist, settings.max_attempts)
         self.engines = LoadedEngines(settings)
@@ -194,13 +190,15 @@ class Runtime:
         self.engines.interrupt()
 
     def close(self) -> None:
-        """Waits until all that ended is recorded, frees the engines, and gives back steps that weren't begun."""
+        """Waits until all that ended is recorded, frees engines and connections, and gives back steps not begun."""
         wait(list(self._recording))
         # An engine whose threads outlive the interpreter can crash the process as it exits.
         self.engines.close()
         self.give_back(list(self._ahead))
         if self.stopping.is_set():
             self._heartbeat.join(self.settings.heartbeat_seconds)
+        for leases in (self.ledger, self._beats):
+            leases.engine.dispose()
 
     def _hold_ahead(self, message: Dispatch, claim: Future[Lease | None]) -> Future[Lease | None]:
         # Of two messages for a step the first claim counts: the second one's comes out as None.
@@ -294,7 +292,7 @@ class Runtime:
 
         def beat() -> tuple[float, Renewal]:
             # The time before the query, not after: the lease runs from when the database got it at the latest.
-            return time.monotonic(), self.ledger.beat(claims)
+            return time.monotonic(), self._beats.beat(claims)
 
         began, beaten = self.insist(beat)
         # By identity: claims hold a run's settings, which can't be hashed.

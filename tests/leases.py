@@ -24,6 +24,9 @@ from tests.faults.stacked import SAMPLE, Cotrail, stacked
 
 BASE = '[models.scripted]\nengine = "scripted"\npath = "script.json"\n'
 
+PATIENT = {"COTRAIL_LEASE_SECONDS": "60"}
+"""No process dies here, and a slow machine isn't to look as if one had."""
+
 
 class Lease(Struct, frozen=True):
     """The stack, which has the bundled sample as its corpus; folder: for the module's own files."""
@@ -51,7 +54,7 @@ def leased_stack() -> Iterator[tuple[Path, Cotrail, set[str]]]:
         home = Path(folder)
         (home / "script.json").write_text('{"name": "s", "questions": {}, "default": {"answer": "x"}}')
         (home / "models.toml").write_text(BASE)
-        with stacked(home) as run:
+        with stacked(home, PATIENT) as run:
             run("index", str(SAMPLE / "corpus.jsonl"), "--name", "sample")
             run("up")
             yield home, run, set()

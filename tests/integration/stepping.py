@@ -49,7 +49,6 @@ def working_here(
     yield made
     made.stop()
     made.close()
-    made.ledger.engine.dispose()
 
 
 LEASE = 60.0

@@ -47,7 +47,6 @@ def here(database: str, servers: Settings, monkeypatch: pytest.MonkeyPatch) -> I
     for thread in threading.enumerate():
         if thread.name in ("heartbeat", "overdue"):  # it has a connection, which it gives back
             thread.join(60)
-    runtime.ledger.engine.dispose()
 
 
 def search(_: Runtime, claim: Claim) -> Result:

@@ -3,6 +3,8 @@
 import logging
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from datetime import datetime
 
 import pytest
 from msgspec.structs import replace
@@ -19,17 +21,27 @@ from cotrail.tasks.runtime import Runtime
 from tests.conftest import Eventually
 from tests.integration.stepping import begin, completed
 
+CONNECTIONS = 15
+"""How many a worker's steps have."""
+
 
 @pytest.fixture
-def runtime(database: str, servers: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
-    """One that sends nothing, and gives no sign of life."""
+def heartbeat_seconds() -> float:
+    """So long that none comes during a test."""
+    return 60
+
+
+@pytest.fixture
+def runtime(
+    database: str, servers: Settings, heartbeat_seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Runtime]:
+    """One that sends nothing."""
     monkeypatch.setattr("cotrail.tasks.runtime.send", len)
-    own = {"database_url": SecretStr(database), "heartbeat_seconds": 60, "lease_seconds": 60}
+    own = {"database_url": SecretStr(database), "heartbeat_seconds": heartbeat_seconds, "lease_seconds": 60}
     runtime = Runtime(servers.model_copy(update=own))
     yield runtime
     runtime.stop()
     runtime.close()
-    runtime.ledger.engine.dispose()
 
 
 def claimed_steps(engine: Engine) -> list[tuple[str, int, int]]:
@@ -146,3 +158,22 @@ def test_a_claim_in_doubt_takes_nothing_from_one_made_ahead(
     assert claimed_steps(engine) == [("running", 1, 1)]
     with runtime.claimed(message) as kept:
         assert kept is ahead.result()
+
+
+@pytest.mark.parametrize("heartbeat_seconds", [0.1])
+def test_leases_are_renewed_while_steps_that_end_take_every_connection(
+    engine: Engine, runtime: Runtime, eventually: Eventually
+) -> None:
+    """As hundreds do that are cancelled at once."""
+
+    def lease_until() -> datetime:
+        with engine.begin() as connection:
+            until: datetime = connection.execute(select(steps.c.lease_until)).scalar_one()
+            return until
+
+    (message,) = begin(engine)
+    with runtime.claimed(message), ExitStack() as taken:
+        for _ in range(CONNECTIONS):
+            taken.enter_context(runtime.ledger.engine.connect())
+        first = lease_until()
+        eventually(lambda: lease_until() > first, "the lease is renewed", 20)

@@ -43,7 +43,7 @@ def _measured(size: int) -> dict[str, Any]:
         folder = Path(made)
         vectors = _written(folder / "vectors.f32", size)
         started = time.perf_counter()
-        about = dense.build_lists(folder, vectors, RECALL)
+        about = dense.build_lists(folder, vectors, _embeddings(QUERIES, size, seed=8), RECALL)
         seconds = time.perf_counter() - started
         lists = dense.Lists(folder, about, size)
         queries = _embeddings(QUERIES, size, seed=9)

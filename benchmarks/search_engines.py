@@ -89,7 +89,7 @@ class Tantivy(Struct, frozen=True):
 def filed(paragraphs: Iterable[Paragraph]) -> Iterator[Paragraph]:
     """The paragraphs with the field that `TENTH` filters by."""
     for each in paragraphs:
-        yield FiledParagraph(id=each.id, title=each.title, text=each.text, fields={"part": each.id[-1]})
+        yield FiledParagraph(id=each.id, title=each.title, text=each.text, fields={"part": (each.id[-1],)})
 
 
 class TantivyAlone(Struct, frozen=True):

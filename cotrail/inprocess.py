@@ -22,6 +22,7 @@ import msgspec
 from msgspec import structs
 
 from cotrail.answers import LOCAL, Answered, Answers, asked_of_workers, run_by_workers, shown_progress
+from cotrail.common.printable_text import storable
 from cotrail.common.structs import common_fields
 from cotrail.configuration.extensions import load_extensions, systems_folder
 from cotrail.configuration.settings import settings
@@ -85,7 +86,7 @@ def ask(
     server: a service's URL, its name in `servers.toml`, or `local` for this machine's stack.
     Raises InputError and its kinds, BlockedError where a model or a corpus isn't there, UnavailableError.
     """
-    values = {"question": question, **_named(system, corpus, model, server), **fields}
+    values = {"question": storable(question), **_named(system, corpus, model, server), **fields}
     if server is not None:
         return asked_of_workers(server, values)
     request: AskRequest = make_ask_request(values, {})
@@ -112,8 +113,7 @@ def run(
 
     questions: a file, which `dataset` among the fields may name the form of; or texts, or records as a file of JSON
     lines has them (`id`, `question`, `answers`). progress: called with how many have ended, and of how many; a notebook
-    shows it without that.
-    Arguments and errors are else those of `ask`; a question that fails is among the answers.
+    shows it without that. Arguments and errors are else those of `ask`; a question that fails is among the answers.
     """
     progress = progress or shown_progress()
     if server is None:
@@ -211,8 +211,10 @@ def _corpus_name(corpus: AnyCorpus | None) -> str | None:
 
 def _paragraphs(given: Records) -> list[Paragraph]:
     try:
-        return paragraphs_of(given)
-    except (msgspec.ValidationError, TypeError) as error:
+        paragraphs = paragraphs_of(given)
+        msgspec.json.encode(paragraphs)
+        return paragraphs
+    except (msgspec.ValidationError, TypeError, UnicodeEncodeError) as error:
         raise InputError(f"a corpus is paragraphs of `title` and `text` ({error}); correct them") from error
 
 
@@ -329,8 +331,9 @@ class InProcessQuestion:
             if limit and halt is None:
                 halt = Halt(after=len(self._history), limit=limit)
         replay.close()
-        if self._plan.is_others:  # which may not be pure: a run that is continued asks it again, too
-            advance(opened, self._history, binding, halt)
+        # Those of others may not be pure: a run that is continued asks them again, too.
+        if self._plan.is_others and advance(opened, self._history, binding, halt) != following:
+            raise ReplayMismatchError(len(self._history), "its answer", "another one")
         return following
 
     def _carried_out(self, step: Step) -> tuple[Outcome, float]:

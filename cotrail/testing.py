@@ -15,12 +15,12 @@ from cotrail.core.actions.generate import Prompted
 from cotrail.core.actions.registry import kind_of
 from cotrail.core.actions.retrieve import Open, Retrieve
 from cotrail.core.binding import Binding
-from cotrail.core.history import Failed, Finished, Outcome, Recorded, Step
+from cotrail.core.history import Failed, Finished, Next, Outcome, Recorded, Step
 from cotrail.core.questions import Hit, Paragraph, Question, paragraphs_of
-from cotrail.core.replay import Replay
+from cotrail.core.replay import advance
 from cotrail.core.results import Failure, Generated, Result, Retrieved
 from cotrail.core.system import Action, Answer
-from cotrail.errors import InputError
+from cotrail.errors import InputError, ReplayMismatchError
 from cotrail.systems.own import system as made
 from cotrail.systems.spec import SystemSpec
 
@@ -76,26 +76,29 @@ def carried_out(
     script, given = _Script(search, writes, others), msgspec.convert(dict(settings), spec.settings)
     history: list[Recorded] = []
     steps: list[Step] = []
-    while True:
-        # From the beginning each time, as workers do it, and with other luck.
-        random.seed(len(history))
-        replay = Replay(lambda: spec.open(asked, {}, given), BINDING)
-        following = replay.advance(history)
-        replay.close()
-        if isinstance(following, Finished | Failed):
-            break
+    while isinstance(following := _asked(spec, asked, given, history), Next):
         if len(history) + len(following.steps) > most_steps:
             raise InputError(f"the system asks for more than {most_steps} steps; let it end, or allow `most_steps`")
         for step in following.steps:
             outcome = script.outcome(step.action)
             history.append(Recorded(kind=kind_of(step.action).name, fingerprint=step.fingerprint, outcome=outcome))
             steps.append(step)
+    if _asked(spec, asked, given, history, "again") != following:
+        raise ReplayMismatchError(len(history), f"{following}", "another end")
     return Transcript(
         actions=tuple(step.action for step in steps),
         outcomes=tuple(each.outcome for each in history if each.outcome is not None),
         answer=following.answer if isinstance(following, Finished) else None,
         failure=following.failure if isinstance(following, Failed) else None,
     )
+
+
+def _asked(
+    spec: SystemSpec, question: Question, settings: Struct, history: Sequence[Recorded], luck: str = ""
+) -> Next | Finished | Failed:
+    """What follows from the record, from the beginning each time, as workers do it, and with other luck."""
+    random.seed(f"{len(history)}{luck}")
+    return advance(lambda: spec.open(question, {}, settings), history, BINDING)
 
 
 class _Script:

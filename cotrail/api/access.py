@@ -2,8 +2,7 @@
 
 A request says so by a token (`Authorization: Bearer`), or by the cookie of a person who signed in. The account that
 runs the server needs none on the machine itself, where only that reaches it, and no proxy is between the two
-(`cotrail.api.origins`).
-Whatever isn't marked as public is refused to those of whom nothing is known.
+(`cotrail.api.origins`). Whatever isn't marked as public is refused to those of whom nothing is known.
 
 Limits of how often may be asked with one token, in each process of the service; and the recording of who asked to
 change what: after the answer, so that nobody waits for it.

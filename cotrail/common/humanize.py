@@ -1,5 +1,6 @@
 """Numbers, counts, durations and times as people read them."""
 
+from collections.abc import Mapping, Sized
 from datetime import datetime
 from typing import Annotated
 
@@ -20,6 +21,11 @@ MOST_DAYS = 36_600
 def rounded(value: float, decimals: int) -> float:
     """The value with this many decimals; never -0.0, whose JSON, and with it the digest, differs from that of 0.0."""
     return round(value, decimals) + 0.0
+
+
+def largest_first(parts: Mapping[str, Sized]) -> list[str]:
+    """The kinds of things by how many each has, equal ones by name."""
+    return sorted(parts, key=lambda kind: (-len(parts[kind]), kind))
 
 
 def duration(seconds: float) -> str:

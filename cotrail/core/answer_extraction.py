@@ -21,11 +21,10 @@ _STATED = re.compile(r"\A.* answer is:? (.*)")
 def stated_answer(sentence: str, *, empty: bool = False) -> str | None:
     r"""The answer that a sentence or a whole chain states, or None where it states none.
 
-    The rule is the authors' regular expression `.* answer is:? (.*)\.?` as their code applies it, from the start of
-    the text and within its first line: the answer is what follows the last " answer is: " or " answer is ", and one
-    full stop at its end is taken off. So the letters are lower case, something stands before "answer" and a space
-    before the answer itself: "The answer is: X." states X, while "Answer is: yes." and "the answer is:Germany." state
-    nothing.
+    The rule is the authors' regular expression `.* answer is:? (.*)\.?` as their code applies it, from the start of the
+    text and within its first line: the answer is what follows the last " answer is: " or " answer is ", and one full
+    stop at its end is taken off. So the letters are lower case, something stands before "answer" and a space before the
+    answer itself: "The answer is: X." states X, while "Answer is: yes." and "the answer is:Germany." state nothing.
 
     Systems without a rule of their authors' read more: `cotrail.systems.parts.answers.behind_answer_is`.
 

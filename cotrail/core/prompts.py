@@ -75,7 +75,6 @@ class Shown(Struct, frozen=True, kw_only=True, gc=False, tag=True):
 
     @property
     def text(self) -> str:
-        """The piece as it is shown."""
         paragraph = self.paragraph
         return fill_paragraph(self.form, paragraph.title, paragraph.text if self.words is None else self._cut())
 
@@ -98,7 +97,6 @@ class Demonstrated(Struct, frozen=True, kw_only=True, gc=False, tag=True):
 
     @property
     def text(self) -> str:
-        """The piece as it is shown."""
         return self.demonstrations.laid_out(self.layout)
 
     def keep(self, number: int, first: int) -> "Demonstrated":

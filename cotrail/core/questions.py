@@ -42,9 +42,9 @@ def paragraphs_of(given: Iterable[Mapping[str, Any] | Paragraph]) -> list[Paragr
 
 
 class FiledParagraph(Paragraph, frozen=True, kw_only=True):
-    """A paragraph as it is indexed; fields: its metadata by which searches may filter."""
+    """A paragraph as it is indexed; fields: its metadata by which searches may filter, each with its values."""
 
-    fields: dict[str, str | float] = {}
+    fields: dict[str, tuple[str | float, ...]] = {}
 
 
 class ListPlace(Struct, frozen=True, kw_only=True):

@@ -296,7 +296,6 @@ class Failure(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def characters(self) -> int:
-        """How much text it holds, about."""
         return len(self.message) + (self.written.characters if self.written else 0)
 
 

@@ -1,3 +1,1 @@
-"""Engines behind the ports: language models, retrieval, knowledge sources, embedders, entailers,
-extractors and raters.
-"""
+"""Engines behind the ports: language models, retrieval, knowledge sources, embedders, entailers, extractors, raters."""

@@ -176,7 +176,6 @@ class ServerTable:
 
     @property
     def engine_name(self) -> str:
-        """The name of the engine, as `models.toml` has it."""
         return "server"
 
     @property
@@ -217,7 +216,6 @@ class BuiltIn(Struct, Generic[OpenedT], frozen=True):
 
     @property
     def engine_name(self) -> str:
-        """The name of the engine, as `models.toml` has it."""
         return str(self.table.__struct_config__.tag)
 
     @property

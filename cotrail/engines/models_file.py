@@ -31,7 +31,6 @@ class EngineTable(Struct, frozen=True, forbid_unknown_fields=True, tag_field="en
 
     @property
     def engine_name(self) -> str:
-        """The name of the engine, as `models.toml` has it."""
         return str(self.__struct_config__.tag)
 
     @property

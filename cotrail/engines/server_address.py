@@ -44,17 +44,14 @@ def key_in(variable: str) -> str:
 class ServerAddress(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where a model is served.
 
-    url: where the API begins, e.g. `http://gpu1:8000/v1`.
-    model: the server's name for the model.
+    url: where the API begins, e.g. `http://gpu1:8000/v1`. model: the server's name for the model.
     key_variable: the environment variable, in capitals, that holds the API key. The key itself is written nowhere.
     revision: a free description of the weights behind the name, since what a server holds can't be digested.
     in_flight: the most requests under way at once, further ones wait; None for 256, and for as many as its account's
         limits let under way where a provider runs the model.
-    timeout_seconds: how long the server may be silent.
-    extra: further fields of each request.
-    account: what the provider's limits belong to, by default the variable of the key and the host.
-    limits: see `Limits`.
-    file: where its table is, in messages.
+    timeout_seconds: how long the server may be silent. extra: further fields of each request.
+    account: what the provider's limits belong to, by default the variable of the key and the host. limits: see
+    `Limits`. file: where its table is, in messages.
     """
 
     file: ClassVar[str] = "the list of models"

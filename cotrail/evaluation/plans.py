@@ -33,9 +33,8 @@ class PlannedComparison(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The comparison that will be made.
 
     others: the run to compare with, or several; a run's id or name, or `EXPERIMENT/CELL`; it need not be there yet.
-    metric: by which they are compared; the primary one where it is empty.
-    alpha: how often, at most, equal systems may be called different.
-    smallest_difference: of the metric's means, below which a difference doesn't matter.
+    metric: by which they are compared; the primary one where it is empty. alpha: how often, at most, equal systems may
+    be called different. smallest_difference: of the metric's means, below which a difference doesn't matter.
     """
 
     others: Name | tuple[Name, ...] = field(name="with")
@@ -195,10 +194,9 @@ class ComparedRun(Struct, frozen=True, kw_only=True):
 class RunFacts(Irregularities, frozen=True, kw_only=True):
     """What the record holds of a run now.
 
-    questions: their number and digests, computed from their rows as they are.
-    ends: how many questions ended by what (`cotrail.core.history`).
-    corpora: the present revisions of the plan's corpora by name, None where a corpus isn't on this machine.
-    budgets: those of today, which a person may have raised; None where that isn't known.
+    questions: their number and digests, computed from their rows as they are. ends: how many questions ended by what
+    (`cotrail.core.history`). corpora: the present revisions of the plan's corpora by name, None where a corpus isn't on
+    this machine. budgets: those of today, which a person may have raised; None where that isn't known.
     """
 
     questions: AskedQuestions

@@ -8,7 +8,7 @@ import hashlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any, get_type_hints, overload
 import msgspec
 from msgspec import Struct, structs
 
+from cotrail.common.printable_text import storable
 from cotrail.common.processes import FOLDERS
 from cotrail.common.text_files import write_whole
 from cotrail.core.actions.generate import Reason
@@ -100,7 +101,7 @@ def search(query: str, count: int = 3, *, corpus: str = "") -> Part[tuple[Paragr
     """The best paragraphs for a query, as in `found = yield from cotrail.search(question.text)`."""
     if not isinstance(query, str):
         raise TypeError(f"a query is text, and this is {query!r:.100}")
-    return expect((yield Retrieve(query=query, count=count, corpus=corpus)), Retrieved).paragraphs
+    return expect((yield Retrieve(query=storable(query), count=count, corpus=corpus)), Retrieved).paragraphs
 
 
 def write(*pieces: str | Piece, max_tokens: int = 200, until: Until = "line", chat: bool = False) -> Part[str]:
@@ -140,7 +141,7 @@ def read_source(path: Path) -> Source:
         if name in files or not (file := path.parent / name).is_file():
             continue
         try:
-            files[name] = file.read_text("utf-8")
+            files[name] = file.read_text("utf-8-sig")
             tree = ast.parse(files[name], str(file))
             awaited += [f"{module}.py" for module in _imported(tree)]
             _check_imports(file, tree)
@@ -174,16 +175,32 @@ IMPURE = frozenset({"datetime", "logging", "os", "random", "secrets", "socket", 
 
 
 def _impurities(tree: ast.Module) -> Iterator[str]:
+    assigned = [each for each in ast.walk(tree) if isinstance(each, ast.Assign)]
+    names = [(to.id, _is_set(each.value)) for each in assigned for to in each.targets if isinstance(to, ast.Name)]
+    named = {name for name, is_set in names if is_set} - {name for name, is_set in names if not is_set}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            named = [each.name for each in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-            for module in sorted(IMPURE.intersection(each.partition(".")[0] for each in named)):
+            modules = [each.name for each in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+            for module in sorted(IMPURE.intersection(each.partition(".")[0] for each in modules)):
                 yield f"line {node.lineno}: {module} isn't the same each time"
-        elif isinstance(node, ast.For | ast.comprehension) and _is_set(node.iter):
-            yield f"line {node.iter.lineno}: a set has no order; sort it"
+        for each in _in_order(node):
+            if _is_set(each) or (isinstance(each, ast.Name) and each.id in named):
+                yield f"line {each.lineno}: a set has no order; sort it"
+
+
+def _in_order(node: ast.AST) -> Sequence[ast.expr]:
+    """The values that are gone through one after another."""
+    match node:
+        case ast.For(iter=each) | ast.comprehension(iter=each) | ast.Starred(value=each):
+            return [each]
+        case ast.Call(func=ast.Name(id="list" | "tuple" | "enumerate" | "iter") | ast.Attribute(attr="join")):
+            return node.args
+    return []
 
 
 def _is_set(node: ast.expr) -> bool:
+    if isinstance(node, ast.BinOp):
+        return _is_set(node.left) or _is_set(node.right)
     called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
     return isinstance(node, ast.Set | ast.SetComp) or called in ("set", "frozenset")
 
@@ -220,6 +237,9 @@ def load(place: Path) -> list[SystemSpec]:
     found = {id(each): each for each in vars(module).values() if isinstance(each, SystemSpec)}
     if not found:
         raise InputError(f"{source.main} has no system: put `@cotrail.system` above a function that yields actions")
+    names = [each.name for each in found.values()]
+    if twice := [each for each in names if names.count(each) > 1]:
+        raise InputError(f"{source.main} has several systems named {twice[0]}: give each a name of its own")
     return [structs.replace(each, name=f"{each.name}@{source.digest}") for each in found.values()]
 
 
@@ -235,7 +255,10 @@ def _module(place: Path, source: Source) -> ModuleType:
     try:
         return import_module(f"{package}.{stem}")
     except (Exception, SystemExit) as error:
-        raise InputError(f"{source.main} can't be imported ({type(error).__name__}: {error}); correct it") from error
+        folders = "; of what lies next to it, modules are taken along, and no folders"
+        advice = folders if isinstance(error, ModuleNotFoundError) else ""
+        said = f"({type(error).__name__}: {error}); correct it{advice}"
+        raise InputError(f"{source.main} can't be imported {said}") from error
     finally:
         sys.path.remove(str(place))
         for name in siblings & sys.modules.keys():

@@ -144,7 +144,6 @@ class RunRecord(SubmittedRun, frozen=True, kw_only=True):
 
     @property
     def searches(self) -> bool:
-        """Whether it searches for paragraphs: it pins what is searched."""
         return bool(self.corpora or self.knowledge)
 
     @property

@@ -17,8 +17,8 @@ from cotrail.core.system import Answer, System
 from cotrail.data.corpora.files import read_corpus
 from cotrail.engines.retrieval.engine import NewIndex
 from cotrail.engines.retrieval.stores import FolderStore
-from cotrail.errors import InputError, StepError
-from cotrail.services.library.corpora import index
+from cotrail.errors import CorpusError, InputError, StepError
+from cotrail.services.library.corpora import index, index_again
 from cotrail.systems.registry import SYSTEMS
 from tests.integration.test_dense import Embedder, embedder
 from tests.searching import search
@@ -27,7 +27,7 @@ pytest.importorskip("faiss", reason="faiss isn't installed")
 
 __all__ = ["embedder"]
 
-FIELDS = {"lang": "word", "date": "word", "year": "number"}
+FIELDS = {"lang": "word", "date": "word", "year": "number", "tags": "word", "pages": "number"}
 
 
 def given(count: int = 300) -> list[FiledParagraph]:
@@ -38,8 +38,17 @@ def given(count: int = 300) -> list[FiledParagraph]:
         fields: dict[str, Any] = {"lang": chance.choice(["en", "de", "pt br"]), "date": f"{year}-05-01", "year": year}
         if number % 10 == 0:
             del fields["year"]
+        fields = {name: (value,) for name, value in fields.items()} | {"pages": tuple(chance.sample(range(9), 2))}
+        if tags := chance.sample("abc", chance.randrange(4)):
+            fields["tags"] = tuple(tags)
         made.append(FiledParagraph(id=f"{number:03}", title=f"T{number % 7}", text=f"river {number}", fields=fields))
     return made
+
+
+def of(paragraph: FiledParagraph) -> dict[str, Any]:
+    """Its metadata; of fields with several values all of them."""
+    fields = {name: values[0] for name, values in paragraph.fields.items()}
+    return fields | {name: paragraph.fields.get(name, ()) for name in ("tags", "pages")}
 
 
 CASES: dict[str, Any] = {
@@ -53,6 +62,10 @@ CASES: dict[str, Any] = {
     "lang:en -year:2001": lambda f: f["lang"] == "en" and f.get("year") != 2001,
     "* -lang:en": lambda f: f["lang"] != "en",
     "year:1066": lambda f: False,
+    "tags:a": lambda f: "a" in f["tags"],
+    "* -tags:(a OR b)": lambda f: not {"a", "b"} & {*f["tags"]},
+    "tags:>=c": lambda f: "c" in f["tags"],
+    "pages:[2 TO 3] AND tags:b": lambda f: bool({2, 3} & {*f["pages"]}) and "b" in f["tags"],
 }
 
 
@@ -64,7 +77,7 @@ def test_a_search_finds_what_the_filter_lets_through_with_the_scores_it_had(
     corpus = filled(tmp_path, settings)
     everything = {hit.paragraph.id: hit.score for hit in search(corpus, "river 7", 300)}
     for filter_, right in CASES.items():
-        wanted = {each.id for each in given() if right(each.fields)}
+        wanted = {each.id for each in given() if right(of(each))}
         hits = search(corpus, "river 7", 300, filter=filter_)
         assert {hit.paragraph.id for hit in hits} == wanted, filter_
         if way != "hybrid":
@@ -85,7 +98,7 @@ def filled(folder: Path, settings: dict[str, Any]) -> Corpus:
 def test_by_words_alone_too(tmp_path: Path) -> None:
     corpus = filled(tmp_path, {"fields": FIELDS})
     assert {hit.paragraph.id for hit in search(corpus, "river", 300, filter="lang:en")} == {
-        each.id for each in given() if each.fields["lang"] == "en"
+        each.id for each in given() if of(each)["lang"] == "en"
     }
     assert type(search(corpus, "river", 1)[0].paragraph) is Paragraph
 
@@ -132,23 +145,69 @@ def test_an_index_without_fields_and_names_that_none_can_have_are_refused(tmp_pa
 def test_fields_come_from_the_records_and_belong_to_the_revision(tmp_path: Path) -> None:
     records: list[dict[str, Any]] = [
         {"id": "a", "title": "A", "text": "One.", "year": 1999, "lang": "en", "more": 1},
-        {"id": "b", "title": "B", "text": "Two.", "year": None, "lang": ["en"]},
+        {"id": "b", "title": "B", "text": "Two.", "year": None, "lang": ["en", "", 5, True]},
         {"id": "c", "title": "C", "text": "Three."},
     ]
     (tmp_path / "c.jsonl").write_text("".join(json.dumps(each) + "\n" for each in records))
-    read = list(read_corpus([tmp_path / "c.jsonl"], ("year", "lang")))
-    assert [getattr(each, "fields", None) for each in read] == [{"year": 1999, "lang": "en"}, None, None]
+    read = list(read_corpus([tmp_path / "c.jsonl"], {"year": "number", "lang": "word"}))
+    fields = [getattr(each, "fields", None) for each in read]
+    assert fields == [{"year": (1999,), "lang": ("en",)}, {"lang": ("en", "5", "true")}, None]
     assert all(type(each) is Paragraph for each in read_corpus([tmp_path / "c.jsonl"]))
     store = FolderStore(tmp_path / "corpora")
     revisions = {
-        store.build("mine", read_corpus([tmp_path / "c.jsonl"], tuple(fields)), NewIndex(settings=settings)).revision
-        for fields, settings in (
-            ((), {}),
-            (("year",), {"fields": {"year": "number"}}),
-            (("lang",), {"fields": {"lang": "word"}}),
-        )
+        store.build("mine", read_corpus([tmp_path / "c.jsonl"], fields), NewIndex(settings={"fields": fields})).revision
+        for fields in ({}, {"year": "number"}, {"lang": "word"})
     }
     assert len(revisions) == 3
+
+
+@pytest.mark.parametrize("name", ["c.csv", "c.jsonl"])
+def test_numbers_may_be_written_as_texts(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
+    settings.cache_clear()
+    lines = {"c.csv": "text,year\nOne.,2001\nTwo.,\nThree.,2005.5\n"}
+    records = [{"text": "One.", "year": "2001"}, {"text": "Two."}, {"text": "Three.", "year": 2005.5}]
+    (tmp_path / name).write_text(lines.get(name) or "".join(json.dumps(each) + "\n" for each in records))
+    index([tmp_path / name], "mine", NewIndex(settings={"fields": {"year": "number"}}))
+    corpus = FolderStore(tmp_path / "corpora").open("mine")
+    cases = {"year:2001": {"One."}, "year:>2000": {"One.", "Three."}, "* -year:2001": {"Two.", "Three."}}
+    for filter_, texts in cases.items():
+        assert {hit.paragraph.text for hit in search(corpus, "one two three", 5, filter=filter_)} == texts
+
+
+@pytest.mark.parametrize("value", ["early", "nan", "inf", True, {"from": 1}, [1, "early"], [[1]], "1" * 400])
+def test_a_value_that_is_none_of_its_kind_is_refused_with_its_record(value: Any, tmp_path: Path) -> None:
+    (tmp_path / "c.jsonl").write_text(json.dumps({"id": "a", "text": "One.", "year": value}) + "\n")
+    with pytest.raises(CorpusError, match=r"c.jsonl, line 1: the field 'year' has .*, which is no number"):
+        list(read_corpus([tmp_path / "c.jsonl"], {"year": "number"}))
+
+
+def test_paragraphs_that_differ_in_their_fields_are_kept_and_others_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
+    settings.cache_clear()
+    records = [{"id": f"{n}", "text": "Copper.", "lang": lang} for n, lang in enumerate(("en", "de", "en", "en"))]
+    (tmp_path / "c.jsonl").write_text("".join(json.dumps(each) + "\n" for each in [*records, records[0]]))
+    built = index([tmp_path / "c.jsonl"], "mine", NewIndex(settings={"fields": {"lang": "word"}}))
+    assert (built.paragraphs, built.repeated) == (2, 2)
+    corpus = FolderStore(tmp_path / "corpora").open("mine")
+    assert [hit.paragraph.id for hit in search(corpus, "copper", 5, filter="lang:de")] == ["1"]
+    built = index([tmp_path / "c.jsonl"], "mine")
+    assert (built.paragraphs, built.repeated) == (1, 3)
+
+
+def test_a_corpus_that_is_indexed_again_has_its_fields_in_other_kinds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COTRAIL_HOME", str(tmp_path))
+    settings.cache_clear()
+    cotrail.index([{"text": f"Report {n}.", "year": n} for n in range(5)], "mine", fields={"year": "word"})
+    index_again("mine", "numbers", NewIndex(settings={"fields": {"year": "number"}}))
+    corpus = FolderStore(tmp_path / "corpora").open("numbers")
+    assert len(search(corpus, "report", 9, filter="year:[2 TO 3]")) == 2
+    with pytest.raises(InputError, match="has no field 'lang': index its files again"):
+        index_again("mine", "more", NewIndex(settings={"fields": {"lang": "word"}}))
 
 
 def test_a_field_that_no_record_has_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

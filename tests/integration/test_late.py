@@ -139,7 +139,9 @@ def test_nothing_depends_on_blocks_threads_or_the_order_of_insertion(
 def test_titles_and_filters_restrict_and_scores_stay(home: Path) -> None:
     chance = random.Random(3)
     given = [
-        FiledParagraph(id=f"{n:03}", title=f"T{n % 5}", text=" ".join(chance.choices(WORDS, k=4)), fields={"year": n})
+        FiledParagraph(
+            id=f"{n:03}", title=f"T{n % 5}", text=" ".join(chance.choices(WORDS, k=4)), fields={"year": (n,)}
+        )
         for n in range(200)
     ]
     corpus = built(home, given, fields={"year": "number"})

@@ -180,6 +180,48 @@ def test_what_may_make_it_impure_is_named_by_line(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ('" ".join({x for x in "ab"})', True),
+        ('list({"a"} | {"b"})', True),
+        ('print(*set("ab"))', True),
+        ("for each in words: pass", True),
+        ("[*words]", True),
+        ('" ".join(sorted(words))', False),
+        ("len(words), max(words), 'a' in words", False),
+        ("for each in names: pass", False),
+        ("for each in sorted({1, 2}): pass", False),
+    ],
+)
+def test_sets_are_found_whatever_goes_through_them(line: str, named: bool, tmp_path: Path) -> None:
+    body = f"words = set('ab')\nnames = set('ab')\nnames = sorted(names)\n{line}\n"
+    system = "import cotrail\n@cotrail.system\ndef f(question):\n    yield 1\n"
+    (tmp_path / "f.py").write_text(body + system)
+    said: list[str] = []
+    own.installed(str(tmp_path / "f.py"), tmp_path / "kept", said.append)
+    assert said == ["f.py, line 4: a set has no order; sort it"] * named
+
+
+def test_two_systems_of_one_name_are_refused(tmp_path: Path) -> None:
+    one = "@cotrail.system\ndef a(question):\n    yield 1\n"
+    (tmp_path / "f.py").write_text(f"import cotrail\n{one}first = a\n{one}")
+    for path in ("f.py", "f.py:a"):
+        with pytest.raises(InputError, match="several systems named a: give each a name of its own"):
+            own.installed(str(tmp_path / path), tmp_path / "kept")
+
+
+def test_a_byte_order_mark_is_read_past_and_folders_are_not_taken_along(tmp_path: Path) -> None:
+    system = "import cotrail\n@cotrail.system\ndef f(question):\n    yield 1\n"
+    (tmp_path / "f.py").write_text(system, "utf-8-sig")
+    assert own.installed(str(tmp_path / "f.py"), tmp_path / "kept").startswith("f@")
+    (tmp_path / "parts_of_it").mkdir()
+    (tmp_path / "parts_of_it" / "__init__.py").write_text("A = 1")
+    (tmp_path / "g.py").write_text(f"from parts_of_it import A\n{system}")
+    with pytest.raises(InputError, match="modules are taken along, and no folders"):
+        own.installed(str(tmp_path / "g.py"), tmp_path / "kept")
+
+
 BINDING = Binding(model="m@1", profile="fast", temperature=0.0, seed=0, corpora={"c": "1"})
 
 

@@ -59,6 +59,10 @@ def test_a_system_that_is_not_pure_does_not_end_or_raises_is_found_out() -> None
             yield from cotrail.search(f"{question.text} {random.random()}")
         return Answer(text="")
 
+    def answer(question: Any) -> Generator[Any, Any, Answer]:
+        yield from cotrail.search(question.text)
+        return Answer(text=str(random.random()))
+
     def endless(question: Any) -> Generator[Any, Any, Answer]:
         while True:
             yield from cotrail.search(question.text)
@@ -73,8 +77,9 @@ def test_a_system_that_is_not_pure_does_not_end_or_raises_is_found_out() -> None
     def nothing(question: Any) -> Generator[Any, Any, None]:
         yield from cotrail.search(question.text)
 
-    with pytest.raises(ReplayMismatchError):
-        carried_out(chance, "What?")
+    for impure in (chance, answer):
+        with pytest.raises(ReplayMismatchError):
+            carried_out(impure, "What?")
     with pytest.raises(InputError, match="more than 50 steps"):
         carried_out(endless, "What?", most_steps=50)
     for system, said in (
@@ -97,5 +102,5 @@ def test_a_new_system_is_tested_and_can_be_installed(tmp_path: Path) -> None:
     tried = run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", folder=tmp_path / "two-hops")
     assert "1 passed" in tried.stdout, tried.stdout
     assert 'two-hops = "two_hops:two_hops"' in (tmp_path / "two-hops" / "pyproject.toml").read_text()
-    for name in ("two-hops", "Two", "1st", "class", "../up", "ircot", ""):
+    for name in ("two-hops", "Two", "1st", "class", "../up", "ircot", "json", "cotrail", ""):
         assert run(*command, name).returncode == 2

@@ -145,7 +145,6 @@ class Stack:
         return self._processes.find(name)
 
     def log(self, name: str) -> Path:
-        """Return the path of a service's log."""
         return self._processes.log(name)
 
     def ending(self, name: str) -> tuple[float, str | None]:

@@ -199,12 +199,19 @@ def index(
     if json:
         print_json(built)
         return
+    _print_built(built, name)
+
+
+def _print_built(built: Indexed, name: str) -> None:
     console().print(f"Indexed {count(built.paragraphs, 'paragraph')} as {name} in {duration(built.seconds)}.")
     if built.left_out:
         named = ", ".join(built.such_as) + (", ..." if built.left_out > len(built.such_as) else "")
         rule = f"of a folder, corpus.jsonl alone is read, else documents ({', '.join(SUFFIXES)}), else files of records"
         left_out = f"{count(built.left_out, 'other file')} left out ({named}): {rule}."
         console().print(left_out, style="dim", soft_wrap=True)
+    if built.repeated:
+        twice = f"{count(built.repeated, 'paragraph')} left out, as others have the same title, text and fields."
+        console().print(twice, style="yellow", soft_wrap=True)
     if built.cut:
         longer = f"{count(built.cut, 'paragraph')} longer than the model reads: their beginnings alone are compared."
         console().print(longer, style="yellow", soft_wrap=True)

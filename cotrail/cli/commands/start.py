@@ -341,9 +341,11 @@ def new(kind: Annotated[str, argument("new.kind")], name: Annotated[str, argumen
     if kind != "system":
         raise InputError(f"{kind!r} can't be made; `cotrail new system NAME` makes a system")
     if not own.NAME.fullmatch(name) or not (module := name.replace("-", "_")).isidentifier() or iskeyword(module):
-        raise InputError(f"a system can't be named {name!r}: take small letters, digits and hyphens, a letter first")
-    if any(each.name == name for each in SYSTEMS):
-        raise InputError(f"there is a system {name} already; name another one")
+        raise InputError(
+            f"a system can't be named {name!r}: take small letters, digits and hyphens, a letter first, no keyword"
+        )
+    if any(each.name == name for each in SYSTEMS) or module in {*sys.stdlib_module_names, "cotrail", "pytest"}:
+        raise InputError(f"there is a system, or a module of Python's, {name} already; name another one")
     folder, words = Path(name), {"NAME": name, "MODULE": module, "FUNCTION": module}
     if folder.exists():
         raise InputError(f"{folder} is there already; name another one")

@@ -350,19 +350,13 @@ class Read(Prompted, frozen=True, kw_only=True):
     """Write a question's answer from its paragraphs."""
 
 
-READ = ActionKind(
+READ: ActionKind[Any, Any] = replace(
+    REASON,
     name="read",
     action=Read,
-    result=Generated,
-    role="generation",
     carry_out=generate,
     decides=decides_generation,
-    request=prompt_request,
     read_back=_reading(Read),
-    paragraphs=prompt_paragraphs,
-    pinned=_model_role,
-    need="the model server",
-    named_need=model_need,
     view=partial(generation_view, "answer"),
 )
 

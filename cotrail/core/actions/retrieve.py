@@ -2,6 +2,8 @@
 
 from typing import Any, Literal
 
+from msgspec.structs import replace
+
 from cotrail.common.structs import unusual, without_unused
 from cotrail.core.actions.kind import ActionKind, EngineNames, Engines
 from cotrail.core.binding import FURTHER_CORPUS, Binding
@@ -135,18 +137,13 @@ def _open_decides(action: Open, binding: Binding) -> Json:
     return {"title": action.title, "corpus": revision}
 
 
-OPEN = ActionKind(
+OPEN: ActionKind[Any, Any] = replace(
+    RETRIEVE,
     name="open",
     action=Open,
-    result=Retrieved,
-    role="retrieval",
-    deadline=600,
     carry_out=_open_carry_out,
     decides=_open_decides,
     request=lambda action: without_unused(action, "corpus"),
     query="title",
-    pinned=lambda request: FURTHER_CORPUS + request.get("corpus", ""),
-    need="the search server",
-    named_need=_corpus,
     view=lambda action, result: search_view("opened", action.title, result, action.corpus or None),
 )

@@ -42,7 +42,6 @@ class GenerationRequest(Struct, frozen=True):
 
     @property
     def form(self) -> Form:
-        """What the text is to be."""
         return Form(schema=self.schema, choices=self.choices)
 
     @property

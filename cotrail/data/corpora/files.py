@@ -1,9 +1,12 @@
 """Reading of corpus files: paragraphs as JSON Lines, the contexts of question files, or documents."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain
+from math import isfinite
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -12,11 +15,12 @@ from msgspec.structs import asdict
 
 from cotrail.common import tables
 from cotrail.common.json_files import beginning, columns, decode, is_object, records
+from cotrail.common.printable_text import cut
 from cotrail.common.refusals import refusal
 from cotrail.common.text_files import opened
 from cotrail.core.questions import FiledParagraph, Paragraph
 from cotrail.data.corpora import document_names, documents, hotpotqa_abstracts
-from cotrail.data.corpora.paragraph_ids import DIGEST_BYTES, DigestSet, content, identified
+from cotrail.data.corpora.paragraph_ids import DIGEST_BYTES, DigestSet, identified
 from cotrail.data.datasets import loading, multihop_rag, strategyqa
 from cotrail.data.datasets.jsonl import listed, misspelt
 from cotrail.data.datasets.registry import question_formats, question_forms
@@ -58,19 +62,42 @@ class _Line(Struct, frozen=True):
 _FIELDS = frozenset(_Line.__struct_fields__)
 
 
-def of_object(place: str, raw: bytes, fields: Sequence[str] = ()) -> Iterator[Paragraph]:
-    """The paragraphs of a JSON object; CorpusError names the field that is missing, ambiguous, misspelt or empty.
+Kinds = Mapping[str, str]
+"""The fields of metadata that are kept with paragraphs, and the kind of each, `word` or `number`."""
 
-    fields: those of its metadata that are kept with them.
-    """
+
+def of_object(place: str, raw: bytes, fields: Kinds = MappingProxyType({})) -> Iterator[Paragraph]:
+    """The paragraphs of a JSON object; CorpusError names the field that is missing, ambiguous, misspelt or empty."""
     record = decode(raw, dict[str, Any], place, CorpusError)
-    kept = {name: record[name] for name in fields if isinstance(record.get(name), str | int | float)}
+    kept = kept_fields(record, fields, place) if fields else {}
     known = _known({name: value for name, value in record.items() if name not in fields}, place)
     try:
         paragraphs = _paragraphs(msgspec.convert(known, _Line), place)
         return (FiledParagraph(**asdict(each), fields=kept) for each in paragraphs) if kept else paragraphs
     except msgspec.ValidationError as cause:
         raise CorpusError(f"{place}: {refusal(cause, _Line, known)}; correct the record or take it out") from cause
+
+
+def kept_fields(record: Mapping[str, Any], kinds: Kinds, place: str) -> dict[str, tuple[str | float, ...]]:
+    """The metadata of a record, several values of a list; CorpusError names a value that isn't of its field's kind."""
+    kept = {}
+    for name, kind in kinds.items():
+        given = value if isinstance(value := record.get(name), list | tuple) else [value]
+        said = f"{place}: the field {name!r}"
+        if values := tuple(_value(each, kind, said) for each in given if each not in (None, "")):
+            kept[name] = values
+    return kept
+
+
+def _value(given: object, kind: str, named: str) -> str | float:
+    value = str(given).lower() if isinstance(given, bool) else given
+    if isinstance(value, str | int | float):
+        if kind == "word":
+            return str(value)
+        with suppress(ValueError, OverflowError):
+            if isfinite(number := float(value)):
+                return number
+    raise CorpusError(f"{named} has {cut(repr(given), 50)}, which is no {kind}; correct it, or leave out the field")
 
 
 def _known(record: Mapping[str, Any], place: str) -> dict[str, Any]:
@@ -135,13 +162,15 @@ KeyedForms = dict[bytes, QuestionForm]
 """Forms of lists, or of lines, by the quoted keys under which questions have their paragraphs."""
 
 
-def read_corpus(paths: Sequence[Path], fields: Sequence[str] = ()) -> Iterator[Paragraph]:
-    """Yield the paragraphs of the files in their order, each content once, under the first of its ids.
+def read_corpus(
+    paths: Sequence[Path], fields: Kinds = MappingProxyType({}), repeated: Callable[[str], object] = str
+) -> Iterator[Paragraph]:
+    """Yield the paragraphs of the files in their order, each content and metadata once, under its first id.
 
     A folder holds documents (`documents`), or files of records. A file holds paragraphs under the names above, in any
     form of records, StrategyQA's paragraphs, MultiHop-RAG's articles (which are cut into passages), questions that have
     their paragraphs with them (of StrategyQA the facts are taken), or a document; its content tells which. Paragraphs
-    that have no ids get some made from their text. fields: the metadata of records that is kept with paragraphs.
+    that have no ids get some made from their text. repeated: is called with the ids that are left out.
     Memory: only digests are kept, about 60 bytes a paragraph.
     CorpusError: a record can't be used, an id names two paragraphs, or there is no paragraph at all.
     """
@@ -153,9 +182,12 @@ def read_corpus(paths: Sequence[Path], fields: Sequence[str] = ()) -> Iterator[P
             new_name = digests_of_names.add(_short(f"{paragraph.id}\0{paragraph.digest}"))
             if not ids.add(_short(paragraph.id)) and new_name:
                 raise CorpusError(f"{place}: the id {paragraph.id!r} names another paragraph before; give it another")
-            if contents.add(content(paragraph)):
+            own = str(sorted(paragraph.fields.items())) if isinstance(paragraph, FiledParagraph) else ""
+            if contents.add(_short(f"{paragraph.digest}{own}")):
                 empty = False
                 yield paragraph
+            elif new_name:
+                repeated(paragraph.id)
     if empty:
         raise CorpusError(f"no paragraphs in {', '.join(map(str, paths)) or 'no files'}; check that these are right")
 
@@ -170,7 +202,7 @@ def _short(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()[:DIGEST_BYTES]
 
 
-def _read(path: Path, paths: Sequence[Path], fields: Sequence[str]) -> Iterator[tuple[str, Paragraph]]:
+def _read(path: Path, paths: Sequence[Path], fields: Kinds) -> Iterator[tuple[str, Paragraph]]:
     """The paragraphs of a file or a folder, which is one of several."""
     if path.is_dir() and not tables.is_saved(path):
         root, files = documents.root_of(paths), documents.look_into(path).documents
@@ -221,7 +253,7 @@ def _articles(path: Path) -> Iterator[tuple[str, Paragraph]]:
                 yield place, identified(title, passage)
 
 
-def _entries(path: Path, form: QuestionForm | None, fields: Sequence[str]) -> Iterator[tuple[str, Paragraph]]:
+def _entries(path: Path, form: QuestionForm | None, fields: Kinds) -> Iterator[tuple[str, Paragraph]]:
     """The paragraphs of a list: of questions, as its first entry is, or of records that are each looked at."""
     as_list, lined = _keyed_forms(is_list=True), _keyed_forms(is_list=False)
     with opened(path, CorpusError) as file:
@@ -231,7 +263,7 @@ def _entries(path: Path, form: QuestionForm | None, fields: Sequence[str]) -> It
             yield from _identified(place, raw, form) if form else _of_record(place, raw, lined, fields)
 
 
-def _records(path: Path, fields: Sequence[str]) -> Iterator[tuple[str, Paragraph]]:
+def _records(path: Path, fields: Kinds) -> Iterator[tuple[str, Paragraph]]:
     forms = _keyed_forms(is_list=False)
     for place, raw in records(path, CorpusError, total=None):
         yield from _of_record(place, raw, forms, fields)
@@ -242,7 +274,7 @@ def _keyed_forms(*, is_list: bool) -> KeyedForms:
     return {f'"{form.paragraphs_key}"'.encode(): form for form in forms}
 
 
-def _of_record(place: str, raw: bytes, forms: KeyedForms, fields: Sequence[str]) -> Iterator[tuple[str, Paragraph]]:
+def _of_record(place: str, raw: bytes, forms: KeyedForms, fields: Kinds) -> Iterator[tuple[str, Paragraph]]:
     if form := _form_of(place, raw, forms):
         return _identified(place, raw, form)
     return ((place, paragraph) for paragraph in of_object(place, raw, fields))

@@ -57,13 +57,10 @@ def paragraphs(place: str, raw: bytes, _seed: int) -> Iterator[tuple[str, str]]:
     """The paragraph of a line, or the paragraphs of a complete page."""
     page = decode(raw, _Page, place, CorpusError)
     if not all(isinstance(part, str) for part in page.text):
-        yield from ((page.title, text) for part in page.text if (text := _text(part)))
+        texts = (part.strip() if isinstance(part, str) else joined(part) for part in page.text)
+        yield from ((page.title, text) for text in texts if text)
     else:
         yield page.title, joined([part for part in page.text if isinstance(part, str)])
-
-
-def _text(part: str | tuple[str, ...]) -> str:
-    return part.strip() if isinstance(part, str) else joined(part)
 
 
 # Streamed reading of large JSON files: each element comes with its place, each error names one.

@@ -55,11 +55,6 @@ def identified(title: str, text: str) -> Paragraph:
     return Paragraph(id=digest[:ID_DIGITS], title=title, text=text)
 
 
-def content(paragraph: Paragraph) -> bytes:
-    """The digest of title and text, as a `DigestSet` takes it."""
-    return bytes.fromhex(paragraph.digest[:ID_DIGITS])
-
-
 # Paragraphs looked up in several corpora.
 
 

@@ -81,7 +81,6 @@ class ServedEmbedder:
         return [vectors[text] for text in sent]
 
     def interrupt(self) -> None:
-        """Ends every call, now and from now on, with Interrupted."""
         self._calls.interrupt()
 
     def _sides(self, comparison: Comparison) -> tuple[list[str], list[str]]:

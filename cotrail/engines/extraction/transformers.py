@@ -124,8 +124,7 @@ class TransformersExtractor(DeviceReader[Asked, Extracted]):
     """A reader in a folder saved by transformers; see `DeviceReader` and `Extractor`.
 
     Its configuration tells which it is: of the type `dpr` a DPR reader, otherwise a model for question answering.
-    path: its folder.
-    A paragraph that is too long is cut at its end. Raises InputError, NotInstalledError.
+    path: its folder. A paragraph that is too long is cut at its end. Raises InputError, NotInstalledError.
     """
 
     def __init__(self, path: Path, identity: str, profile: Profile) -> None:

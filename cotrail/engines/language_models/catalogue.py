@@ -105,7 +105,6 @@ class WorkerTable(EngineTable, frozen=True):
 
     @property
     def thinking(self) -> Thinking:
-        """How the model thinks."""
         return Thinking(**common_fields(self, Thinking))
 
     def lacks(self, capability: Capability) -> str | None:
@@ -167,12 +166,10 @@ class Server(Endpoint, frozen=True):
 
     @property
     def engine_name(self) -> str:
-        """The name of the engine, as `models.toml` has it."""
         return str(self.__struct_config__.tag)
 
     @property
     def location(self) -> str:
-        """Its URL."""
         return self.url
 
     def identity(self, name: str) -> str:
@@ -255,7 +252,6 @@ class SmolLM2(Struct, frozen=True):
 
     @property
     def engine_name(self) -> str:
-        """The name of the engine, as `models.toml` has it."""
         return str(LlamaCpp.__struct_config__.tag)
 
     @property

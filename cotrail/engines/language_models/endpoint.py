@@ -140,7 +140,6 @@ class Endpoint(ServerAddress, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def is_hosted(self) -> bool:
-        """Return whether a provider runs the model, which charges for it and limits its use."""
         return bool(self.price or self.batch) or super().is_hosted
 
     @property

@@ -87,7 +87,6 @@ class ThoughtSplitter:
 
     @property
     def thinks(self) -> bool:
-        """Return whether a thought is open."""
         return self._state is _State.THOUGHT
 
     @property

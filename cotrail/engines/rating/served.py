@@ -68,7 +68,6 @@ class ServedRater:
         ]
 
     def interrupt(self) -> None:
-        """Ends every call, now and from now on, with Interrupted."""
         self._calls.interrupt()
 
     def _requests(self, rating: Rating) -> list[_Request]:

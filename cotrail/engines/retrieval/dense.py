@@ -9,9 +9,11 @@ from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from functools import cached_property, partial
+from heapq import heappush, heappushpop
 from math import sqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from zlib import crc32
 
 import faiss
 import msgspec
@@ -40,8 +42,9 @@ from cotrail.errors import CorpusError
 
 FILE = "lists.faiss"
 
-MEASURED, NEAREST = 200, 10
-"""Paragraphs whose nearest ones are looked for, and how many of each, as recall is measured."""
+MEASURED, BEGINNING, NEAREST = 200, 50, 10
+"""Recall is measured with the beginnings of so many paragraphs, of so many characters, as queries, and their nearest.
+With whole ones, which lie nearer to the centroids, it would be higher than that of questions."""
 
 OF_A_LIST = 39
 """Embeddings of a list at least, on average: fewer don't say where its centroid is."""
@@ -72,8 +75,8 @@ class Approximation(Struct, frozen=True, kw_only=True):
     digest: str
 
 
-def build_lists(folder: Path, vectors: NDArray[Any], recall: float) -> Approximation:
-    """Writes the lists of these embeddings; the fewest are read that reach the recall, in powers of two.
+def build_lists(folder: Path, vectors: NDArray[Any], queries: NDArray[Any], recall: float) -> Approximation:
+    """Writes the lists of these embeddings; the fewest are read that reach the recall of queries, in powers of two.
 
     Raises CorpusError where all of them don't. One thread, so that the same embeddings have the same lists.
     """
@@ -81,14 +84,14 @@ def build_lists(folder: Path, vectors: NDArray[Any], recall: float) -> Approxima
     rows, numbers = vectors.shape
     lists = max(1, min(2 ** round(np.log2(4 * sqrt(rows))), rows // OF_A_LIST))
     eight_bits = faiss.ScalarQuantizer.QT_8bit
-    index = faiss.IndexIVFScalarQuantizer(
+    index: Any = faiss.IndexIVFScalarQuantizer(
         faiss.IndexFlatIP(numbers), numbers, lists, eight_bits, faiss.METRIC_INNER_PRODUCT
     )
     index.cp.min_points_per_centroid = 1  # faiss would complain of a small corpus
     index.train(np.ascontiguousarray(vectors[:: max(1, rows // (TRAINED * lists))]))
     for _, chunk in _chunks(vectors):
         index.add(chunk)
-    read, reached = _measured(index, vectors, recall)
+    read, reached = _measured(index, vectors, queries, recall)
     faiss.write_index(index, str(folder / FILE))
     return Approximation(lists=lists, read=read, recall=reached, digest=content_digest(folder / FILE))
 
@@ -97,7 +100,7 @@ class Lists:
     """The lists in a folder, mapped into memory. Raises ValueError where they aren't those that were built."""
 
     def __init__(self, folder: Path, about: Approximation, rows: int) -> None:
-        self._index = _read(folder)
+        self._index = cast(Any, faiss.read_index(str(folder / FILE), faiss.IO_FLAG_MMAP_IFC))
         self._read = about.read
         if (self._index.ntotal, self._index.nlist) != (rows, about.lists):
             raise ValueError("the lists of embeddings are others")
@@ -106,10 +109,6 @@ class Lists:
         """The rows among which the nearest `count` are looked for."""
         faiss.omp_set_num_threads(1)  # a search is small, and each worker has several at once
         return _candidates(self._index, vector, count, self._read)
-
-
-def _read(folder: Path) -> Any:
-    return faiss.read_index(str(folder / FILE), faiss.IO_FLAG_MMAP_IFC)
 
 
 def _candidates(index: Any, vector: NDArray[Any], count: int, read: int) -> list[int]:
@@ -123,13 +122,12 @@ def _candidates(index: Any, vector: NDArray[Any], count: int, read: int) -> list
     return found
 
 
-def _measured(index: Any, vectors: NDArray[Any], wanted: float) -> tuple[int, float]:
+def _measured(index: Any, vectors: NDArray[Any], queries: NDArray[Any], wanted: float) -> tuple[int, float]:
     """How many lists are to be read, and the recall with them."""
-    rows = np.arange(0, len(vectors), max(1, len(vectors) // MEASURED))[:MEASURED]
-    nearest = _nearest(np.ascontiguousarray(vectors[rows]), vectors, NEAREST + 1)
+    nearest = _nearest(queries, vectors, NEAREST)
     read = 1
     while True:
-        shares = [_share(index, vectors, row, near, read) for row, near in zip(rows, nearest, strict=True)]
+        shares = [_share(index, vectors, query, near, read) for query, near in zip(queries, nearest, strict=True)]
         reached = round(float(np.mean(shares)), 4)
         if reached >= wanted:
             return read, reached
@@ -141,13 +139,11 @@ def _measured(index: Any, vectors: NDArray[Any], wanted: float) -> tuple[int, fl
         read = min(2 * read, index.nlist)
 
 
-def _share(index: Any, vectors: NDArray[Any], row: int, nearest: NDArray[Any], read: int) -> float:
-    """The share of the true nearest rows, itself apart, that is found; one as near as the last of them counts too."""
-    others = [each for each in nearest if each != row][:NEAREST]
-    found = [each for each in _candidates(index, vectors[row], NEAREST + 1, read) if each != row]
-    least = min((float(vectors[each] @ vectors[row]) for each in others), default=0.0) - EQUAL
-    near = sum(float(vectors[each] @ vectors[row]) >= least for each in found)
-    return min(near, len(others)) / len(others) if others else 1.0
+def _share(index: Any, vectors: NDArray[Any], query: NDArray[Any], nearest: NDArray[Any], read: int) -> float:
+    """The share of the true nearest rows that is found; one as near as the last of them counts too."""
+    least = float((vectors[nearest] @ query).min()) - EQUAL
+    near = int((vectors[_candidates(index, query, NEAREST, read)] @ query >= least).sum())
+    return min(near, len(nearest)) / len(nearest)
 
 
 def _nearest(queries: NDArray[Any], vectors: NDArray[Any], count: int) -> NDArray[Any]:
@@ -173,7 +169,7 @@ class MappedVectors:
         self._words = words
         self._ends, self._ids = mapped(folder / "ends.u64", np.uint64), mapped(folder / "ids.txt", np.uint8)
         self._vectors = self._opened(folder, manifest.paragraphs)
-        if len(self._ends) != manifest.paragraphs:
+        if len(self._ends) != manifest.paragraphs or len(self._ids) != (self._ends[-1] if len(self._ends) else 0):
             raise ValueError("embeddings are missing")
         about = msgspec.convert(manifest.built, Approximation) if "lists" in manifest.built else None
         self._lists = Lists(folder, about, manifest.paragraphs) if about else None
@@ -193,6 +189,8 @@ class MappedVectors:
 
     def _candidates(self, vector: Vector, count: int, among: list[int] | None) -> Iterable[int]:
         """The rows among which are the best `count` of these, or of all; these ascend."""
+        if len(self._vectors) and vector.shape != self._vectors.shape[1:]:
+            raise CorpusError("embeddings of the corpus are missing, or not its model's; index it again")
         if among is not None:
             return [among[place] for place in _best(vector, count, self._vectors[among])]
         return self._lists.candidates(vector, count) if self._lists else _best(vector, count, self._vectors)
@@ -241,11 +239,24 @@ def _vectors(folder: Path, paragraphs: int) -> NDArray[Any]:
 
 def _build(models: Path, folder: Path, paragraphs: Iterable[Paragraph], settings: DenseSettings) -> dict[str, Any]:
     """Says how the index approximates, and how many paragraphs are longer than the model reads (`cut`)."""
+    built: dict[str, Any] = {}
+    sample: list[tuple[int, str]] = []
     with closing(KeptEmbeddings(folder.parents[1] / KEPT_EMBEDDINGS, models, settings.model)) as kept:
-        write(folder, kept.with_each(paragraphs), settings)
-    count = (folder / "ends.u64").stat().st_size // array("Q").itemsize
-    lists = build_lists(folder, _vectors(folder, count), settings.recall) if settings.recall and count else None
-    return ({} if lists is None else msgspec.structs.asdict(lists)) | ({"cut": kept.cut} if kept.cut else {})
+        write(folder, kept.with_each(_sampled(paragraphs, sample) if settings.recall else paragraphs), settings)
+        if settings.recall and sample:
+            vectors = _vectors(folder, (folder / "ends.u64").stat().st_size // array("Q").itemsize)
+            queries = kept.queries([text for _, text in sample])
+            built = msgspec.structs.asdict(build_lists(folder, vectors, queries, settings.recall))
+    return built | ({"cut": kept.cut} if kept.cut else {})
+
+
+def _sampled(paragraphs: Iterable[Paragraph], sample: list[tuple[int, str]]) -> Iterator[Paragraph]:
+    """The paragraphs; sample: takes the beginnings of `MEASURED` of them, chosen by checksums."""
+    for each in paragraphs:
+        text = each.statement.strip()
+        checked = (crc32(text.encode(errors="replace")), text[:BEGINNING])
+        (heappush if len(sample) < MEASURED else heappushpop)(sample, checked)
+        yield each
 
 
 def write(folder: Path, embedded: Iterable[tuple[Paragraph, bytes]], settings: SimilaritySettings) -> None:

@@ -266,6 +266,10 @@ class KeptEmbeddings:
         self.cut += sum(each in longer for each in digests)
         return [kept[digest] for digest in digests]
 
+    def queries(self, texts: Sequence[str]) -> Any:
+        """The embeddings of texts that are searched with, one a row; they aren't kept."""
+        return np.asarray(self._embedder.embed(texts, "query"), np.float32)
+
     def lacks(self, texts: Sequence[str]) -> bool:
         """Whether the embedding of one of these texts isn't there."""
         return len(self._found("SELECT text, NULL FROM kept", {*map(_digest, texts)})) < len({*texts})

@@ -61,6 +61,9 @@ def check_filter(filter_: str, fields: Mapping[str, Kind]) -> str:
     """The filter; raises StepError where it can't be used: it is too long, or names a field that the index lacks."""
     if len(filter_) > LONGEST:
         raise StepError(f"a filter has {LONGEST:,} characters at most")
+    if not filter_.strip():
+        raise StepError("the filter is empty; leave it out")
+    filter_ = filter_.replace("*:*", "*")
     outside, there = _QUOTED.sub("", filter_), ", ".join(fields) or "none"
     if refused := [advice for advice, pattern in _REFUSED.items() if pattern.search(outside)]:
         raise StepError(refused[0])
@@ -254,7 +257,6 @@ class WebSearch(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def place(self) -> str:
-        """Its URL."""
         return self.url
 
 

@@ -228,7 +228,6 @@ class JoinedStores:
         return dict(sorted((self._folder.manifests() | self._server.manifests()).items()))
 
     def remove(self, name: str) -> None:
-        """Removes the corpus of that name; raises UnknownNameError, and InputError for one that is only read."""
         self._keeping(name).remove(name)
 
     def extent(self, name: str) -> Extent:
@@ -253,7 +252,6 @@ class RemoteCorpora:
         return self._others.build(name, paragraphs, new)
 
     def open(self, name: str) -> Corpus:
-        """The corpus of that name; raises UnknownNameError, which lists those there are."""
         if server := self._servers.get(name):
             match server:
                 case WebSearch():

@@ -158,10 +158,8 @@ def _document(paragraph: Paragraph, fields: FieldKinds) -> tantivy.Document:
     document.add_bytes("paragraph", msgspec.msgpack.encode(paragraph))
     values = paragraph.fields if isinstance(paragraph, FiledParagraph) else {}
     for name in fields.keys() & values.keys():
-        if fields[name] == "word":
-            document.add_text(name, str(values[name]))
-        elif isinstance(value := values[name], int | float):
-            document.add_float(name, float(value))
+        for value in values[name]:
+            document.add_text(name, value) if isinstance(value, str) else document.add_float(name, value)
     return document
 
 

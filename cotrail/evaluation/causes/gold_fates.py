@@ -57,13 +57,11 @@ class Judgement(Struct, frozen=True, kw_only=True):
 class QuestionRecord(Struct, frozen=True, kw_only=True, dict=True):
     """A question, what its dataset publishes of it, and what its run did.
 
-    scoring: by which its paragraphs and answers are compared.
-    answers: the published ones; gold, pinned: as of `Question`.
-    right: whether the answer is right by the dataset's own metric.
-    answer: as it was given; stated: the span that an answer of several sentences states, if any.
-    sentences: the question's chain of thought; reading: the sentences of the reader's own.
-    searches: their number; found: what they found, in order; seen: what was in prompts, and what was read by extractors
-        and entailers, in order.
+    scoring: by which its paragraphs and answers are compared. answers: the published ones; gold, pinned: as of
+    `Question`. right: whether the answer is right by the dataset's own metric. answer: as it was given; stated: the
+    span that an answer of several sentences states, if any. sentences: the question's chain of thought; reading: the
+    sentences of the reader's own. searches: their number; found: what they found, in order; seen: what was in prompts,
+    and what was read by extractors and entailers, in order.
     ended_by: see `cotrail.core.history`; trouble: why there is no answer, where there is none.
     unread: how many steps this version can't read.
     """
@@ -93,7 +91,6 @@ class QuestionRecord(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def short(self) -> str:
-        """The answer as short as it is stated."""
         return self.stated or self.answer
 
     @property
@@ -208,10 +205,9 @@ def title_of(paragraph: Paragraph) -> str:
 class GoldFate(Struct, frozen=True, kw_only=True):
     """What became of a gold paragraph.
 
-    found: the search that first found it; seen: every time that a model saw it.
-    states: the published answers that it has.
-    lost: what the question needs of it and no model saw, since that part was cut off: see `_lost`.
-    used: whether the chain or the answer has something of it; None where nothing tells.
+    found: the search that first found it; seen: every time that a model saw it. states: the published answers that it
+    has. lost: what the question needs of it and no model saw, since that part was cut off: see `_lost`. used: whether
+    the chain or the answer has something of it; None where nothing tells.
     """
 
     gold: GoldParagraph

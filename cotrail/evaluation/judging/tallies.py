@@ -11,6 +11,7 @@ from statistics import fmean
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cotrail.common.humanize import largest_first
 from cotrail.evaluation.metrics.confidence_intervals import ConfidenceInterval, confidence_interval
 from cotrail.systems.judge.rubric import Judgement, Rubric
 from cotrail.systems.judge.system import CONTRADICTED, FAITHFUL, NO_CLAIMS, PARTLY, UNFAITHFUL
@@ -231,7 +232,7 @@ def tallies_by_kind(questions: Iterable[Graded], scores: Mapping[str, float]) ->
     for question in questions:
         for name, kind in question.kinds.items():
             parts[name][kind].append(question)
-    return {name: {kind: tally(of[kind], scores) for kind in _by_size(of)} for name, of in parts.items()}
+    return {name: {kind: tally(of[kind], scores) for kind in largest_first(of)} for name, of in parts.items()}
 
 
 def seen_by(judgement: Judgement, place: int) -> Judgement:
@@ -259,7 +260,3 @@ def claims(judgements: Sequence[Judgement], scores: Mapping[str, float]) -> Clai
         unsupported=len(found) - supported - contradicted,
         cited=sum(bool(claim.cited) for claim in found),
     )
-
-
-def _by_size(parts: Mapping[str, Sequence[Graded]]) -> list[str]:
-    return sorted(parts, key=lambda kind: (-len(parts[kind]), kind))

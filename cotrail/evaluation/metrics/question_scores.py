@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from cotrail.common.humanize import largest_first
 from cotrail.common.toml_files import read_toml
 from cotrail.core.questions import GoldParagraph, Paragraph
 from cotrail.data.datasets.registry import scoring_of
@@ -65,7 +66,7 @@ def kinded_means(
             places[name][kind].append(place)
     columns = _columns([question.scores for question in scored])
     by_kind = {
-        name: {kind: _means(columns, of[kind], interval) for kind in _by_size(of)} for name, of in places.items()
+        name: {kind: _means(columns, of[kind], interval) for kind in largest_first(of)} for name, of in places.items()
     }
     return _means(columns, range(len(scored)), interval), by_kind
 
@@ -87,10 +88,6 @@ def _means(columns: Columns, places: Sequence[int], interval: IntervalOf) -> Mea
         metrics={name: fmean(values) if values else None for name, values in known.items()},
         intervals={name: interval(METRICS[name], values) for name, values in known.items()},
     )
-
-
-def _by_size(parts: Mapping[str, Sequence[int]]) -> list[str]:
-    return sorted(parts, key=lambda kind: (-len(parts[kind]), kind))
 
 
 class Scorable(Protocol):

@@ -1,7 +1,7 @@
 """What systems search: corpora, paragraphs of files made searchable under a name, and knowledge sources."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +16,7 @@ from cotrail.core.ports.retriever import SearchRequest, Source, WholeCorpus
 from cotrail.core.questions import FiledParagraph, Hit, ListPlace, Paragraph
 from cotrail.core.search_ways import WAYS, SearchWay
 from cotrail.data.corpora.documents import look_into
-from cotrail.data.corpora.files import read_corpus
+from cotrail.data.corpora.files import kept_fields, read_corpus
 from cotrail.engines.knowledge.store import SOURCES, KnowledgeStore, find_source
 from cotrail.engines.retrieval.engine import DEFAULT_INDEX, NewIndex
 from cotrail.engines.retrieval.manifest import IndexManifest, Revision, unknown
@@ -43,7 +43,8 @@ class Indexed(Struct, frozen=True, kw_only=True):
     """A corpus that was just indexed.
 
     left_out: how many files of the folders weren't read; such_as: some of them. recall: of an approximate index.
-    cut: how many paragraphs are longer than the model reads, so that their beginnings alone count.
+    cut: how many paragraphs are longer than the model reads, so that their beginnings alone count. repeated: how many
+    aren't in it, as others before have their title, text and fields.
     """
 
     corpus: str
@@ -54,6 +55,7 @@ class Indexed(Struct, frozen=True, kw_only=True):
     such_as: tuple[str, ...] = ()
     recall: float | None = None
     cut: int = 0
+    repeated: int = 0
 
 
 def index(paths: Sequence[Path], name: str, new: NewIndex = DEFAULT_INDEX) -> Indexed:
@@ -64,11 +66,12 @@ def index(paths: Sequence[Path], name: str, new: NewIndex = DEFAULT_INDEX) -> In
     new one isn't the same.
     """
     others = (file.name for path in paths if path.is_dir() for file in look_into(path).others)
-    fields = tuple(new.settings.get("fields") or ())
-    return _indexed(_having(fields, read_corpus(paths, fields)), name, new, others)
+    fields, repeated = new.settings.get("fields") or {}, list[str]()
+    built = _indexed(_having(fields, read_corpus(paths, fields, repeated.append)), name, new, others)
+    return replace(built, repeated=len(repeated))
 
 
-def _having(fields: Sequence[str], paragraphs: Iterable[Paragraph]) -> Iterator[Paragraph]:
+def _having(fields: Iterable[str], paragraphs: Iterable[Paragraph]) -> Iterator[Paragraph]:
     """The paragraphs; raises InputError behind the last one, which ends the build, where none of them has a field."""
     missing = set(fields)
     for each in paragraphs:
@@ -85,9 +88,19 @@ def index_again(corpus: str, name: str, new: NewIndex = DEFAULT_INDEX) -> Indexe
     Raises UnknownNameError, and InputError for a corpus that can't be read as a whole.
     """
     paragraphs = every(corpus)
-    fields = seen_corpora().manifests()[corpus].settings.get("fields")
+    fields = seen_corpora().manifests()[corpus].settings.get("fields") or {}
+    if unknown := (new.settings.get("fields") or {}).keys() - fields.keys():
+        raise InputError(f"the corpus {corpus!r} has no field {min(unknown)!r}: index its files again, with `--field`")
     settings = {**({"fields": fields} if fields else {}), **new.settings}
-    return _indexed(paragraphs, name, replace(new, settings=settings))
+    return _indexed(_of_kinds(settings.get("fields", {}), paragraphs), name, replace(new, settings=settings))
+
+
+def _of_kinds(kinds: Mapping[str, str], paragraphs: Iterable[Paragraph]) -> Iterator[Paragraph]:
+    for each in paragraphs:
+        if isinstance(each, FiledParagraph):
+            yield replace(each, fields=kept_fields(each.fields, kinds, f"the paragraph {each.id!r}"))
+        else:
+            yield each
 
 
 def every(corpus: str) -> Iterator[Paragraph]:
@@ -253,7 +266,9 @@ def search_corpus(
         unusual |= SearchWay(retriever=retriever or "").options
         hits = opened.search(SearchRequest(query=query, count=k, options=unusual))
     except (StepError, ValueError) as error:
-        raise InputError(f"{error}{WAYS if retriever and isinstance(error, StepError) else ''}") from error
+        raise InputError(
+            f"{error}{WAYS if retriever and not filter and isinstance(error, StepError) else ''}"
+        ) from error
     matched = _matched(query)
     paragraphs = tuple(
         CorpusHit(

@@ -127,7 +127,6 @@ class JudgeFiles(Struct, frozen=True, kw_only=True):
     others: dict[str, Any] = {}
 
     def with_files(self, move: Move) -> Self:
-        """The same request with its files in the places that `move` gives."""
         others = {key: move(str(value)) if key in PATH_FIELDS else value for key, value in self.others.items()}
         return replace(self, rubric=self.rubric if self.rubric in RUBRICS else move(self.rubric), others=others)
 
@@ -139,7 +138,6 @@ class IndexFiles(Struct, frozen=True, kw_only=True):
     places: tuple[str, ...] = ()
 
     def with_files(self, move: Move) -> Self:
-        """The same request with its files in the places that `move` gives."""
         return replace(self, files=tuple(map(move, self.files)), places=self.places or _places(self.files))
 
 
@@ -149,7 +147,6 @@ class ExperimentFiles(Struct, frozen=True, kw_only=True):
     files: dict[str, str] = {}
 
     def with_files(self, move: Move) -> Self:
-        """The same request with its files in the places that `move` gives."""
         return replace(self, files={name: move(path) for name, path in self.files.items()})
 
 

@@ -175,9 +175,8 @@ says whether its answer is right. Any other question without an answer is wrong.
 class WrongAnswer(Struct, frozen=True, kw_only=True):
     """A wrong answer with its cause.
 
-    number: of the question in the run, from 1; answer: None where there is none.
-    facts: behind the cause, in a sentence; signs: all causes that apply, the cause first.
-    labels: what people say of it.
+    number: of the question in the run, from 1; answer: None where there is none. facts: behind the cause, in a
+    sentence; signs: all causes that apply, the cause first. labels: what people say of it.
     """
 
     question_id: str
@@ -202,10 +201,9 @@ class CheckedQuestion(Struct, frozen=True, kw_only=True):
 class RunErrors(Struct, frozen=True, kw_only=True):
     """The wrong answers of a run by their causes.
 
-    outcomes: the number of questions by how they came out.
-    causes: all of them in the order of precedence; none where no answer is wrong.
-    kinds: how many wrong answers of each kind of questions have a cause, by that sort of kinds and the kind.
-    agreements: with each person who labelled causes.
+    outcomes: the number of questions by how they came out. causes: all of them in the order of precedence; none where
+    no answer is wrong. kinds: how many wrong answers of each kind of questions have a cause, by that sort of kinds and
+    the kind. agreements: with each person who labelled causes.
     """
 
     run: str

@@ -11,6 +11,7 @@ from typing import Literal, get_args
 from msgspec import Struct
 from sqlalchemy import Connection
 
+from cotrail.common.humanize import largest_first
 from cotrail.evaluation.comparison.differences import Difference, differences_of
 from cotrail.evaluation.comparison.recommendation import Outcomes, outcomes, pareto_front
 from cotrail.evaluation.experiments.costs import QuestionCost, Work
@@ -218,11 +219,8 @@ def _kinds(shared: SharedQuestions) -> dict[str, dict[str, list[str]]]:
     for key, question in shared.compared.items():
         for sort, kind in question.kinds.items():
             sorts[sort][kind].append(key)
-    return {sort: dict(_largest(kinds)) for sort, kinds in sorts.items() if len(kinds) > 1}
-
-
-def _largest(kinds: Mapping[str, list[str]]) -> list[tuple[str, list[str]]]:
-    return sorted(kinds.items(), key=lambda item: (-len(item[1]), item[0]))[:MOST_KINDS]
+    most = {sort: largest_first(kinds)[:MOST_KINDS] for sort, kinds in sorts.items() if len(kinds) > 1}
+    return {sort: {kind: sorts[sort][kind] for kind in kinds} for sort, kinds in most.items()}
 
 
 class RunScore(Struct, frozen=True, kw_only=True):

@@ -240,7 +240,6 @@ class FoundGold(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Its title, or the beginning of its text where it has none, or its id where it has neither."""
         return self.title or self.text or self.id or ""
 
 

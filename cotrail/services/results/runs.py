@@ -166,11 +166,9 @@ def show_runs(
 class RunDetails(RunProgress, frozen=True, kw_only=True):
     """A run's progress with all that is known of the run.
 
-    kinds: its steps by their kind.
-    cost: what it asked for and spent; adopted_from: where its adopted steps were computed.
-    reasons: why questions have no answer.
-    configuration: all that decides its results.
-    name, tags: by which people find it.
+    kinds: its steps by their kind. cost: what it asked for and spent; adopted_from: where its adopted steps were
+    computed. reasons: why questions have no answer. configuration: all that decides its results. name, tags: by which
+    people find it.
     """
 
     kinds: tuple[StepCounts, ...]
@@ -333,7 +331,6 @@ class RunOverview(RunHead, frozen=True, kw_only=True):
 
     @property
     def done(self) -> int:
-        """The number of questions that are finished or failed."""
         return self.statuses[QuestionStatus.FINISHED] + self.statuses[QuestionStatus.FAILED]
 
     @property

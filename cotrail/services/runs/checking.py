@@ -96,7 +96,7 @@ def _check_search_way(run: ResolvedRun) -> None:
                     corpus.search(SearchRequest(query="", count=0, options=options))
                 except StepError as error:
                     where = asked if filter_ != way.filter else ""
-                    ways = WAYS if way.retriever else ""
+                    ways = WAYS if way.retriever and not way.filter else ""
                     raise InputError(f"the corpus {name} can't be searched so{where}: {error}{ways}") from error
 
 

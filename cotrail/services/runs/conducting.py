@@ -65,7 +65,6 @@ class StoredRuns:
         return is_complete(self._standings[run])
 
     def scores(self, run: str) -> tuple[QuestionScores, ...]:
-        """The scores of the run's questions."""
         record = read_run(self._connection, run)
         return tuple(each.scores for each in scores_by_question(self._connection, record).values())
 

@@ -96,11 +96,10 @@ class RunProgress(RunTotals, frozen=True, kw_only=True):
 
     open, blocked, cancelled: the questions of that status.
     seconds: from the start of its first step to the end of the last one, counting executions that were lost.
-    outages: the servers that are away and hold the run's steps back.
-    blockage: the cause that keeps further questions from being admitted until a person has fixed it.
-    batches: those of a run that is asked in batches.
-    budgets: of its questions and of all together; consumed: what its steps took, where the run has a budget.
-    scores: so far, of a watched run.
+    outages: the servers that are away and hold the run's steps back. blockage: the cause that keeps further questions
+    from being admitted until a person has fixed it. batches: those of a run that is asked in batches.
+    budgets: of its questions and of all together; consumed: what its steps took, where the run has a budget. scores: so
+    far, of a watched run.
     """
 
     state: RunState

@@ -47,12 +47,10 @@ class Sample(Struct, frozen=True):
 class WatchedRun(Struct, frozen=True, kw_only=True):
     """A run as it was read last, and how fast it is.
 
-    progress: None before the first read is done.
-    answers: whether the last read has ended, and with an answer.
-    rate: steps a second within the last half minute.
-    seconds_left, expected_steps: estimates of the remaining time and of the whole run's steps; None where they can't be
-        known yet.
-    waits_for: the reason why nothing seems to happen; None where something does.
+    progress: None before the first read is done. answers: whether the last read has ended, and with an answer. rate:
+    steps a second within the last half minute. seconds_left, expected_steps: estimates of the remaining time and of the
+    whole run's steps; None where they can't be known yet. waits_for: the reason why nothing seems to happen; None where
+    something does.
     """
 
     progress: RunProgress | None
@@ -114,10 +112,9 @@ class RunSpeed:
     """The speed of a watched run, and what it waits for, from successive readings of its progress.
 
     ask_broker: says why Redis doesn't answer; None where it does. waves: how many batches it waits for at most, one
-    after another; None where that isn't known.
-    progress: the last that was read; scores: so far, likewise.
-    lost: the line that says that the database or the server doesn't answer, if so.
-    reading_seconds: how long the read that is under way has taken, where that is long.
+    after another; None where that isn't known. progress: the last that was read; scores: so far, likewise. lost: the
+    line that says that the database or the server doesn't answer, if so. reading_seconds: how long the read that is
+    under way has taken, where that is long.
     """
 
     def __init__(self, ask_broker: Callable[[], str | None] = lambda: None, waves: int | None = None) -> None:

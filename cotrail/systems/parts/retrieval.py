@@ -125,9 +125,8 @@ class RetrievalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     pinned: Literal["once", "again", "released"] = "once"
     """What happens if the corpus also holds the passage that a question pins. It isn't collected, by the same
-    similarity with titles in lower case (`once`); or it is collected `again`, like any other paragraph; or so too
-    by the `released` code, where a paragraph of the same text takes the place of the passage in the reader's
-    prompt."""
+    similarity with titles in lower case (`once`); or it is collected `again`, like any other paragraph; or so too by
+    the `released` code, where a paragraph of the same text takes the place of the passage in the reader's prompt."""
 
     distinct_texts: bool = False
     """Whether paragraphs with the same text count as one in a search, as in the released code; see

@@ -2,10 +2,7 @@ r"""Chains of queries, as models write them (Search-in-the-Chain, section 3.1).
 
 The form that the prompts ask for, each tag at the beginning of a line:
 
-    [Query 1]: ...
-    [Answer 1]: ...
-    [Unsolved Query]: ...
-    [Final Content]: ...
+    [Query 1]: ... [Answer 1]: ... [Unsolved Query]: ... [Final Content]: ...
 
 Models write much else: other brackets or none, Markdown, tags in the middle of a line, other numbers or none. Whatever
 can be distinguished is read, and every departure is recorded as a `FormatViolation`. The time grows linearly with the
@@ -27,11 +24,10 @@ What = Literal[
     "tag", "number", "text outside", "no query", "no answer", "second answer", "answer to an unsolved query", "cut",
     "further example", "nothing", "too many queries", "no final content", "no marks", "unknown mark",
 ]  # fmt: skip
-"""What a format violation is: a `tag` that isn't in the strict form, or a `number` that is missing or doesn't
-follow; `text outside` of queries, answers and final content; a tag with `no query` or a query with `no answer`; a
-text `cut` off by the token limit; a `further example` behind the chain; a message with `nothing` to read, or more
-queries than are looked at. Of the final content: that there is none, or no mark in it, or a mark of a pair that there
-isn't."""
+"""What a format violation is: a `tag` that isn't in the strict form, or a `number` that is missing or doesn't follow;
+`text outside` of queries, answers and final content; a tag with `no query` or a query with `no answer`; a text `cut`
+off by the token limit; a `further example` behind the chain; a message with `nothing` to read, or more queries than are
+looked at. Of the final content: that there is none, or no mark in it, or a mark of a pair that there isn't."""
 
 MOST_VIOLATIONS = 20
 """How many violations of a round are recorded."""

@@ -177,20 +177,7 @@ def _may_name(run: Sequence[str]) -> bool:
     return any(word not in STOP_WORDS | _CALENDAR and not _NUMBER.fullmatch(word) for word in lowered)
 
 
-# A statement whose entities have no labels can't be said.
-_DATED = """
-SELECT item, property, number, subject.label, properties.label, kind = 'time',
-    CASE kind
-        WHEN 'item' THEN object.label
-        WHEN 'quantity' THEN text || coalesce(' ' || object.label, '')
-        ELSE text
-    END AS said,
-    point, start, end
-FROM statements JOIN items AS subject ON subject.id = item JOIN properties ON properties.id = property
-LEFT JOIN items AS object ON object.id = statements.value
-WHERE item IN (SELECT value FROM json_each(?))
-    AND subject.label NOTNULL AND properties.label NOTNULL AND said NOTNULL
-"""
+_DATED = (Path(__file__).parents[1] / "wikidata_dated.sql").read_text("utf-8")
 
 
 class Wikidata(BuiltSource):

@@ -109,7 +109,6 @@ class LlamaCppStream:
 
     @property
     def text(self) -> str:
-        """What was written so far, without thoughts."""
         return self.written.text
 
     @property
@@ -150,7 +149,6 @@ class LlamaCppStream:
         raise StepError(message) if self._error.get("code") == BAD_REQUEST else TransientStepError(message)
 
     def kept(self) -> str:
-        """The part of the text that the step asked for."""
         return kept(self.text, self.until, self.stop)
 
     @property

@@ -164,7 +164,6 @@ class Pacing:
         self._read, self._written = _Share(), _Share()
 
     def asking(self) -> AbstractContextManager[None]:
-        """A block in which a thread does nothing but wait: for its turn, and for the answer."""
         return self._limiter.asking()
 
     def wait(self, need: Need, sleep: Callable[[float], None]) -> Need:

@@ -126,7 +126,6 @@ class ServerStream:
         return self._splitter is not None and self._splitter.met
 
     def kept(self) -> str:
-        """The part of the text that the step asked for."""
         return kept(self._shown, self._until, self._stop)
 
     @property

@@ -106,7 +106,6 @@ class RowLayer(AllocatedLayer):
         return self.view.length
 
     def get_max_length(self) -> int:
-        """The most tokens of a row."""
         return int(self.keys.shape[2])
 
 

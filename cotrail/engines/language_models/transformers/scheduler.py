@@ -235,9 +235,7 @@ class Slots:
         slot.request = slot.leader = None
 
     def _reusable(self, held: Sequence[int], request: Request) -> int:
-        """The number of tokens that needn't be read: whole grains, and never the last token, which the next one
-        needs.
-        """
+        """The number of tokens that needn't be read: whole grains, never the last token, which the next one needs."""
         return min(common(held, request.tokens), len(request.tokens) - 1) // self._grain * self._grain
 
     def _is_extended_by(self, slot: Slot, request: Request) -> bool:

@@ -92,9 +92,7 @@ class Seq2SeqCache:
                 states[target] = states[source]
 
     def show(self, rows: slice, prompt: int, first: int) -> EncoderDecoderCache:
-        """The cache for a pass that writes the column `used`: `prompt` tokens of prompts, and columns from `first`
-        on.
-        """
+        """The cache for a pass that writes the column `used`: `prompt` tokens of prompts, columns from `first` on."""
         for layer in self._read:
             layer.show(rows, slice(prompt))
         for layer in self._written:

@@ -74,7 +74,6 @@ class Vocabulary:
 
     @cached_property
     def own_tokens(self) -> Mapping[str, int]:
-        """The texts and ids of all tokens that aren't pieces of words: control tokens, and those that were added."""
         return {token.content: number for number, token in self._tokenizer.get_added_tokens_decoder().items()}
 
     def written(self, before: Sequence[int] = (), shown: Sequence[str] = ()) -> "GrowingTokens":

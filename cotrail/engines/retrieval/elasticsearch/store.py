@@ -90,7 +90,6 @@ class ElasticsearchStore:
             ) from error
 
     def open(self, name: str) -> Corpus:
-        """The corpus of that name; raises UnknownNameError, which lists those there are."""
         retriever = self.by_words(name)
         if not similarity_of(retriever.manifest.analyzer):
             return retriever

@@ -224,7 +224,6 @@ class ComparedRun(Struct, frozen=True, kw_only=True):
 
     @property
     def is_answered(self) -> bool:
-        """Return whether every question has an answer."""
         return len(self.answered) == self.questions
 
     @property

@@ -123,7 +123,6 @@ class IRCoTExperiment(Experiment, frozen=True, kw_only=True, tag="ircot"):
 
     @property
     def model_names(self) -> tuple[str, ...]:
-        """The models, in the order of the file."""
         return tuple(model.name for model in self._uses)
 
     def style_of(self, model: str) -> Style:

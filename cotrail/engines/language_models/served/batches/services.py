@@ -305,7 +305,6 @@ class AnthropicBatches:
         self._requests.post(f"{MESSAGES}/{batch}/cancel")
 
     def _listed(self, since: datetime) -> Iterator[MessageBatch]:
-        """The account's batches that were created since then, the latest first."""
         after: dict[str, str] = {}
         for _ in range(MOST_PAGES):
             page = self._requests.get(MessagePage, MESSAGES, limit=PAGE, **after)

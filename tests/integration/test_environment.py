@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,10 @@ from openenv.core import GenericEnvClient
 
 import cotrail
 from cotrail.configuration.settings import settings
+from cotrail.core.questions import Question
+from cotrail.core.system import Answer, System
 from cotrail.errors import InputError
+from cotrail.systems.registry import SYSTEMS
 from tests.conftest import wait_until
 from tests.faults.stacked import COTRAIL, environment_of, stacked
 
@@ -52,6 +56,27 @@ def home() -> Iterator[Path]:
 
 def environment(system: str = "search-r1", **fields: Any) -> cotrail.Environment:
     return cotrail.Environment(system, QUESTIONS, corpus=PARAGRAPHS, **fields)
+
+
+def test_an_answer_that_is_not_made_of_the_record_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    systems = [*SYSTEMS]  # of which other tests learn nothing
+    for module in ("cotrail.inprocess", "cotrail.systems.registry"):
+        monkeypatch.setattr(f"{module}.SYSTEMS", systems)
+    numbers = count()
+
+    def counting(question: Question) -> System:
+        yield from cotrail.search(question.text)
+        return Answer(text=str(next(numbers)))
+
+    asked = cotrail.ask(counting, "Who?", corpus=PARAGRAPHS)
+    assert asked.failure is not None
+    assert "recorded its answer; the code now yields another one" in asked.failure.message
+
+
+def test_texts_that_no_store_holds_are_repaired_or_refused() -> None:
+    assert cotrail.ask("one-step", "Who is \ud800?", corpus=PARAGRAPHS).failure is None
+    with pytest.raises(InputError, match="a corpus is paragraphs of `title` and `text`"):
+        cotrail.ask("one-step", "Who?", corpus=[{"text": "Alpha \ud800"}])
 
 
 def test_a_model_that_is_trained_sees_what_it_wrote_and_what_was_found_until_it_answers() -> None:

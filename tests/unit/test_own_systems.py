@@ -181,26 +181,26 @@ def test_what_may_make_it_impure_is_named_by_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "named"),
+    ("line", "times"),
     [
-        ('" ".join({x for x in "ab"})', True),
-        ('list({"a"} | {"b"})', True),
-        ('print(*set("ab"))', True),
-        ("for each in words: pass", True),
-        ("[*words]", True),
-        ('" ".join(sorted(words))', False),
-        ("len(words), max(words), 'a' in words", False),
-        ("for each in names: pass", False),
-        ("for each in sorted({1, 2}): pass", False),
+        ('" ".join({x for x in "ab"})', 1),
+        ('list({"a"} | {"b"})', 1),
+        ('print(*set("ab"))', 1),
+        ("for each in words: pass", 1),
+        ("[*words]", 1),
+        ('" ".join(sorted(words))', 0),
+        ("len(words), max(words), 'a' in words", 0),
+        ("for each in names: pass", 0),
+        ("for each in sorted({1, 2}): pass", 0),
     ],
 )
-def test_sets_are_found_whatever_goes_through_them(line: str, named: bool, tmp_path: Path) -> None:
+def test_sets_are_found_whatever_goes_through_them(line: str, times: int, tmp_path: Path) -> None:
     body = f"words = set('ab')\nnames = set('ab')\nnames = sorted(names)\n{line}\n"
     system = "import cotrail\n@cotrail.system\ndef f(question):\n    yield 1\n"
     (tmp_path / "f.py").write_text(body + system)
     said: list[str] = []
     own.installed(str(tmp_path / "f.py"), tmp_path / "kept", said.append)
-    assert said == ["f.py, line 4: a set has no order; sort it"] * named
+    assert said == ["f.py, line 4: a set has no order; sort it"] * times
 
 
 def test_two_systems_of_one_name_are_refused(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@ Digests over all questions, each part of them by itself, are the SHA-256 of JSON
 question in the run's order: other questions, other answers and another order have another digest. Anyone can compute
 them from a file of questions or from a bundle.
 
-    asked     [id, text, passage]     the passage that its prompts show, or null answers   [id, [answer, ...]] gold
-    [id, [{"id": ..., "text": ..., "title": ...}, ...]]     without `facts`, which no score goes by
+    asked     [id, text, passage]     the passage that its prompts show, or null
+    answers   [id, [answer, ...]]
+    gold      [id, [{"id": ..., "text": ..., "title": ...}, ...]]     without `facts`, which no score goes by
 
 Merkle tree over the digests of a run's questions, as RFC 6962 (section 2.1) defines it:
 A leaf is a question's digest, as hexadecimal text. Its hash is SHA-256(0x00, leaf); the hash of a node is

@@ -7,16 +7,19 @@ A run's records come in a fixed order, whether they are read from a store or fro
     demonstrations, paragraphs                 before the first question that refers to them
     questions                                  by position, each followed by its steps
         steps                                  by sequence, each followed by
-            prompts                            only in a bundle: the prompt as text attempts, paragraph_sets, sentences
+            prompts                            only in a bundle: the prompt as text
+            attempts, paragraph_sets, sentences
     end                                        only in a bundle: the number of lines before it, and their SHA-256
 
 The columns that digests cover are in `columns.toml`, for anyone to recompute these. A digest is the SHA-256 of a JSON
 array of texts, as Python's `json.dumps(texts, ensure_ascii=False)` writes it: each column as PostgreSQL writes it,
 times in UTC as `2026-01-31T23:59:59.000001Z`, NULL as null.
 
-    run.opened       its experiment's columns, its configuration question.opened  run.opened, the question as it was
-    submitted step.previous    the head of the question before the steps that were yielded together with this one
-    step.digest      every column, `previous` among them; its earlier attempts question.digest  every column, its head
+    run.opened       its experiment's columns, its configuration
+    question.opened  run.opened, the question as it was submitted
+    step.previous    the head of the question before the steps that were yielded together with this one
+    step.digest      every column, `previous` among them; its earlier attempts
+    question.digest  every column, its head
     run.digest       every column, the root of the tree over its questions' digests (`cotrail.audit.question_sequence`)
 
 The head of a question is the SHA-256 of `question.opened` and its ended steps' digests in sequence, written one behind

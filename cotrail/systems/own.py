@@ -255,9 +255,8 @@ def _module(place: Path, source: Source) -> ModuleType:
     try:
         return import_module(f"{package}.{stem}")
     except (Exception, SystemExit) as error:
-        folders = "; of what lies next to it, modules are taken along, and no folders"
-        advice = folders if isinstance(error, ModuleNotFoundError) else ""
-        said = f"({type(error).__name__}: {error}); correct it{advice}"
+        folders = isinstance(error, ModuleNotFoundError) * "; modules next to it are taken along, and no folders"
+        said = f"({type(error).__name__}: {error}); correct it{folders}"
         raise InputError(f"{source.main} can't be imported {said}") from error
     finally:
         sys.path.remove(str(place))

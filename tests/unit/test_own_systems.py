@@ -218,7 +218,7 @@ def test_a_byte_order_mark_is_read_past_and_folders_are_not_taken_along(tmp_path
     (tmp_path / "parts_of_it").mkdir()
     (tmp_path / "parts_of_it" / "__init__.py").write_text("A = 1")
     (tmp_path / "g.py").write_text(f"from parts_of_it import A\n{system}")
-    with pytest.raises(InputError, match="modules are taken along, and no folders"):
+    with pytest.raises(InputError, match="modules next to it are taken along, and no folders"):
         own.installed(str(tmp_path / "g.py"), tmp_path / "kept")
 
 

@@ -4,8 +4,9 @@ With a number of questions that was fixed beforehand, a test of the mean differe
 the differences for no more than independent draws between the worst and the best possible one
 (`cotrail.evaluation.metrics.bounded_means`), so it holds for rare and for lopsided ones; of scores of 0 and 1 it is
 McNemar's exact test. Of m comparisons each is made at the level alpha / m (Bonferroni): then the probability that any
-of them calls equal systems different is alpha at most, and the probability that all intervals, of the level 1 - alpha /
-m, have the true differences in them is 1 - alpha at least. A difference is shown where its interval leaves 0 out.
+of them calls equal systems different is alpha at most, and the probability that all intervals, of the level
+1 - alpha / m, have the true differences in them is 1 - alpha at least. A difference is shown where its interval leaves
+0 out.
 
 Where questions are still open, or a rule, a budget or a person ended a run early, that promise is broken, as the data
 decides how many there are. There the intervals are those of a confidence sequence, which keeps it at every stop.

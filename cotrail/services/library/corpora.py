@@ -266,9 +266,8 @@ def search_corpus(
         unusual |= SearchWay(retriever=retriever or "").options
         hits = opened.search(SearchRequest(query=query, count=k, options=unusual))
     except (StepError, ValueError) as error:
-        raise InputError(
-            f"{error}{WAYS if retriever and not filter and isinstance(error, StepError) else ''}"
-        ) from error
+        ways = WAYS if retriever and not filter and isinstance(error, StepError) else ""
+        raise InputError(f"{error}{ways}") from error
     matched = _matched(query)
     paragraphs = tuple(
         CorpusHit(

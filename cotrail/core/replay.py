@@ -13,7 +13,6 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from cotrail.common.printable_text import holds_nul
 from cotrail.common.processes import ending_within
 from cotrail.common.structs import shortened
 from cotrail.core.actions.registry import fingerprint, kind_of
@@ -182,8 +181,6 @@ def _answer(returned: object) -> Answer:
     try:
         written = msgspec.json.encode((returned.text, returned.sentences, returned.paragraphs))
         msgspec.json.decode(written, type=tuple[str, tuple[str, ...], tuple[Paragraph, ...]])
-        if holds_nul(written):
-            raise ValueError("a NUL character")
     except (TypeError, ValueError) as error:
         raise SystemBrokenError(f"fix what the system returned, {returned!r}: it can't be recorded ({error})") from None
     return returned

@@ -190,15 +190,13 @@ class Runtime:
         self.engines.interrupt()
 
     def close(self) -> None:
-        """Waits until all that ended is recorded, frees engines and connections, and gives back steps not begun."""
+        """Waits until all that ended is recorded, frees the engines, and gives back steps that weren't begun."""
         wait(list(self._recording))
         # An engine whose threads outlive the interpreter can crash the process as it exits.
         self.engines.close()
         self.give_back(list(self._ahead))
         if self.stopping.is_set():
             self._heartbeat.join(self.settings.heartbeat_seconds)
-        for leases in (self.ledger, self._beats):
-            leases.engine.dispose()
 
     def _hold_ahead(self, message: Dispatch, claim: Future[Lease | None]) -> Future[Lease | None]:
         # Of two messages for a step the first claim counts: the second one's comes out as None.

@@ -49,6 +49,13 @@ def working_here(
     yield made
     made.stop()
     made.close()
+    disconnect(made)
+
+
+def disconnect(runtime: Runtime) -> None:
+    """Closes its connections, so that the database can be removed."""
+    for leases in (runtime.ledger, runtime._beats):
+        leases.engine.dispose()
 
 
 LEASE = 60.0

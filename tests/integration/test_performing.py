@@ -23,7 +23,7 @@ from cotrail.tasks.runtime import Runtime
 from cotrail.tasks.step import carry_out, perform
 from tests.conftest import Eventually
 from tests.integration.conftest import Query
-from tests.integration.stepping import begin, executed
+from tests.integration.stepping import begin, disconnect, executed
 
 pytestmark = pytest.mark.usefixtures("verified")
 
@@ -47,6 +47,7 @@ def here(database: str, servers: Settings, monkeypatch: pytest.MonkeyPatch) -> I
     for thread in threading.enumerate():
         if thread.name in ("heartbeat", "overdue"):  # it has a connection, which it gives back
             thread.join(60)
+    disconnect(runtime)
 
 
 def search(_: Runtime, claim: Claim) -> Result:

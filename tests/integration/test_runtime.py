@@ -19,7 +19,7 @@ from cotrail.models.records.steps import Dispatch
 from cotrail.models.schema.tables import attempts, questions, steps
 from cotrail.tasks.runtime import Runtime
 from tests.conftest import Eventually
-from tests.integration.stepping import begin, completed
+from tests.integration.stepping import begin, completed, disconnect
 
 CONNECTIONS = 15
 """How many a worker's steps have."""
@@ -42,6 +42,7 @@ def runtime(
     yield runtime
     runtime.stop()
     runtime.close()
+    disconnect(runtime)
 
 
 def claimed_steps(engine: Engine) -> list[tuple[str, int, int]]:

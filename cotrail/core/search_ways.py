@@ -23,7 +23,7 @@ from cotrail.core.system import Action, LimitReached, Part, Reply, StepFailed, S
 RETRIEVER, RERANKED = "retriever", "reranked"
 """Names among what a run pins; the model that reranks is pinned by its role, `relevance_rater`."""
 
-WAYS = (
+_WAYS = (
     "; one that was indexed with `--dense MODEL` is searched by bm25, dense, hybrid, or weights as bm25=0.3,dense=0.7, "
     "and one with `--late MODEL` by late in place of dense"
 )
@@ -50,6 +50,11 @@ class SearchWay(Struct, frozen=True, kw_only=True):
         """The options that it adds to a search; raises ValueError for a retriever that can't be read."""
         way = {RETRIEVER: read_retriever(self.retriever)} if self.retriever else {}
         return way | ({FILTER: self.filter} if self.filter else {})
+
+    @property
+    def advice(self) -> str:
+        """What an error of such a search ends with: the retrievers, where nothing but its retriever is at fault."""
+        return _WAYS if self.retriever and not self.filter else ""
 
     @property
     def pins(self) -> dict[str, str]:

@@ -208,6 +208,8 @@ def test_a_corpus_that_is_indexed_again_has_its_fields_in_other_kinds(
     assert len(search(corpus, "report", 9, filter="year:[2 TO 3]")) == 2
     with pytest.raises(InputError, match="has no field 'lang': index its files again"):
         index_again("mine", "more", NewIndex(settings={"fields": {"lang": "word"}}))
+    with pytest.raises(InputError, match="`fields` must be an object"):
+        index_again("mine", "more", NewIndex(settings={"fields": ["year"]}))
 
 
 def test_a_field_that_no_record_has_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,11 +57,13 @@ class Judgement(Struct, frozen=True, kw_only=True):
 class QuestionRecord(Struct, frozen=True, kw_only=True, dict=True):
     """A question, what its dataset publishes of it, and what its run did.
 
-    scoring: by which its paragraphs and answers are compared. answers: the published ones; gold, pinned: as of
-    `Question`. right: whether the answer is right by the dataset's own metric. answer: as it was given; stated: the
-    span that an answer of several sentences states, if any. sentences: the question's chain of thought; reading: the
-    sentences of the reader's own. searches: their number; found: what they found, in order; seen: what was in prompts,
-    and what was read by extractors and entailers, in order.
+    scoring: by which its paragraphs and answers are compared.
+    answers: the published ones; gold, pinned: as of `Question`.
+    right: whether the answer is right by the dataset's own metric.
+    answer: as it was given; stated: the span that an answer of several sentences states, if any.
+    sentences: the question's chain of thought; reading: the sentences of the reader's own.
+    searches: their number; found: what they found, in order; seen: what was in prompts, and what was read by extractors
+        and entailers, in order.
     ended_by: see `cotrail.core.history`; trouble: why there is no answer, where there is none.
     unread: how many steps this version can't read.
     """

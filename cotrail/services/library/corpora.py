@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta, Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from cotrail.common.printable_text import storable
+from cotrail.common.structs import unusual
 from cotrail.configuration.settings import settings
 from cotrail.core.actions.retrieve import Field
 from cotrail.core.ports.retriever import SearchRequest, Source, WholeCorpus
 from cotrail.core.questions import FiledParagraph, Hit, ListPlace, Paragraph
-from cotrail.core.search_ways import WAYS, SearchWay
+from cotrail.core.search_ways import SearchWay
 from cotrail.data.corpora.documents import look_into
 from cotrail.data.corpora.files import kept_fields, read_corpus
 from cotrail.engines.knowledge.store import SOURCES, KnowledgeStore, find_source
@@ -28,9 +29,6 @@ from cotrail.services.access.projects import seen_place
 from cotrail.services.actor import Scope
 from cotrail.services.operations.operation import operation
 from cotrail.services.store import reading
-
-USUAL = Bm25Options()
-"""How runs search unless they say otherwise."""
 
 MOST_OF_TITLE = 100
 """The most paragraphs of a title that are named."""
@@ -89,7 +87,8 @@ def index_again(corpus: str, name: str, new: NewIndex = DEFAULT_INDEX) -> Indexe
     """
     paragraphs = every(corpus)
     fields = seen_corpora().manifests()[corpus].settings.get("fields") or {}
-    if unknown := (new.settings.get("fields") or {}).keys() - fields.keys():
+    asked = new.settings.get("fields")
+    if isinstance(asked, dict) and (unknown := asked.keys() - fields.keys()):
         raise InputError(f"the corpus {corpus!r} has no field {min(unknown)!r}: index its files again, with `--field`")
     settings = {**({"fields": fields} if fields else {}), **new.settings}
     return _indexed(_of_kinds(settings.get("fields", {}), paragraphs), name, replace(new, settings=settings))
@@ -260,14 +259,12 @@ def search_corpus(
     """
     # Raises UnknownNameError, and InputError where the corpus can't be searched with these options.
     opened, query = seen_corpora().open(corpus), storable(query)
-    options = Bm25Options(field=field, distinct=distinct, filter=filter or "")
-    unusual = {key: value for key, value in asdict(options).items() if value != getattr(USUAL, key)}
+    way = SearchWay(retriever=retriever or "", filter=filter or "")
+    by_words = unusual(Bm25Options(field=field, distinct=distinct), "field", "distinct")
     try:
-        unusual |= SearchWay(retriever=retriever or "").options
-        hits = opened.search(SearchRequest(query=query, count=k, options=unusual))
+        hits = opened.search(SearchRequest(query=query, count=k, options=by_words | way.options))
     except (StepError, ValueError) as error:
-        ways = WAYS if retriever and not filter and isinstance(error, StepError) else ""
-        raise InputError(f"{error}{ways}") from error
+        raise InputError(f"{error}{way.advice if isinstance(error, StepError) else ''}") from error
     matched = _matched(query)
     paragraphs = tuple(
         CorpusHit(

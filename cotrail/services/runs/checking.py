@@ -23,7 +23,7 @@ from cotrail.core.generation import Capability
 from cotrail.core.ports.language_model import Profile
 from cotrail.core.ports.retriever import SearchRequest
 from cotrail.core.questions import GoldParagraph
-from cotrail.core.search_ways import WAYS, SearchWay
+from cotrail.core.search_ways import SearchWay
 from cotrail.engines.engine_catalogue import Installable, NamedEngine
 from cotrail.engines.language_models.catalogue import (
     ModelSpec,
@@ -96,8 +96,7 @@ def _check_search_way(run: ResolvedRun) -> None:
                     corpus.search(SearchRequest(query="", count=0, options=options))
                 except StepError as error:
                     where = asked if filter_ != way.filter else ""
-                    ways = WAYS if way.retriever and not way.filter else ""
-                    raise InputError(f"the corpus {name} can't be searched so{where}: {error}{ways}") from error
+                    raise InputError(f"the corpus {name} can't be searched so{where}: {error}{way.advice}") from error
 
 
 def _check_engines(run: ResolvedRun) -> None:
